@@ -1,0 +1,1 @@
+# What developers and packagers run: install, tests, lenses, benchmarks.

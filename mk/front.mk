@@ -1,0 +1,1 @@
+# Pipeline targets: each run goes to mk/run.mk inside the workspace.

@@ -1,0 +1,313 @@
+/* The one header of libmr: what more than one tool needs, grouped by file. */
+#ifndef MR_H
+#define MR_H
+
+#include <sys/types.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The exit statuses of every tool; man/model-rebuild.7 publishes them. */
+enum {
+	MR_OK = 0,	/* done */
+	MR_NO = 1,	/* the answer is no: the input failed the check */
+	MR_UNFIT = 2,	/* called wrongly, or a machine is not fit */
+	MR_AGAIN = 111	/* a network or another machine failed for now */
+};
+
+enum {
+	MR_BUF = 1 << 20,	/* bytes of every streaming buffer */
+	MR_HEX = 65,		/* bytes of a sha256 in hex, NUL included */
+	MR_ID_MAX = 64,		/* longest model id, NUL not included */
+	MR_JSON_MAX = 64 << 20	/* longest JSON file that is read, bytes */
+};
+
+/* Why a library call returned -1: one line, lower case, no full stop. */
+struct mr_err {
+	char	text[1024];
+};
+
+/* ---- err.c: messages and statuses ---- */
+
+/* Fills E (printf form); always returns -1, so `return mr_fail(...)`. */
+int	mr_fail(struct mr_err *e, const char *fmt, ...)
+	    __attribute__((format(printf, 2, 3)));
+/* The worse of two statuses: 2, then 111, then 1, then 0. */
+int	mr_worse(int a, int b);
+/* Closes stdout; returns STATUS, or MR_UNFIT (said) if output was lost. */
+int	mr_finish(int status);
+/* Prints "NAME VERSION" for -V; returns what main returns. */
+int	mr_version(void);
+/* malloc, realloc and strdup that exit with MR_UNFIT when memory is out. */
+void	*mr_malloc(size_t n);
+void	*mr_realloc(void *p, size_t n);
+char	*mr_strdup(const char *s);
+/* A formatted string; the caller frees. */
+char	*mr_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Parses a decimal without sign or leading zeros, 0..MAX; -1 if it is not. */
+int	mr_number(const char *s, uint64_t max, uint64_t *value);
+
+/* ---- io.c: files that appear whole or not at all ---- */
+
+/* A file being written beside its final name, as `.NAME.tmp`, locked. */
+struct mr_out {
+	int	fd;	/* write here; -1 when closed */
+	char	*path;	/* the final name */
+	char	*tmp;
+};
+
+/* Reads up to N bytes, fewer only at the end of file; -1 with errno. */
+ssize_t	mr_read(int fd, void *buf, size_t n);
+/* Writes all N bytes; -1 with errno. */
+int	mr_write(int fd, const void *buf, size_t n);
+/* The whole file, NUL added, *LEN its bytes; NULL if over MAX or unreadable.
+ * The caller frees. */
+char	*mr_slurp(const char *path, size_t max, size_t *len, struct mr_err *e);
+/* Makes PATH and its parents, like mkdir -p. */
+int	mr_mkdirs(const char *path, struct mr_err *e);
+/* Opens a temporary file beside PATH; waits for another writer of PATH. */
+int	mr_out_open(struct mr_out *o, const char *path, struct mr_err *e);
+/* fsync, rename, fsync of the directory; on failure aborts and returns -1. */
+int	mr_out_commit(struct mr_out *o, struct mr_err *e);
+/* Closes and removes the temporary file; safe after commit and twice. */
+void	mr_out_abort(struct mr_out *o);
+/* Flushes FD, or the directory that holds PATH, to the disk; nothing when
+ * MR_SYNC=0 is in the environment (tests and benchmarks). */
+int	mr_sync(int fd);
+int	mr_sync_dir(const char *path);
+/* Free bytes of the file system that holds PATH, for an ordinary user. */
+int	mr_space(const char *path, uint64_t *bytes);
+/* Is NAME litter of another system: begins with "._" or is .DS_Store? */
+int	mr_litter(const char *name);
+
+/* ---- name.c: the one check of everything that becomes a name ---- */
+
+/* ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$ */
+int	mr_id_ok(const char *id);
+/* ^v[0-9]{1,4}$ or empty */
+int	mr_version_ok(const char *version);
+/* 40 lower-case hex digits: a commit */
+int	mr_ref_ok(const char *ref);
+/* 64 lower-case hex digits: a sha256 */
+int	mr_oid_ok(const char *oid);
+/* driving_supercombo, driving_vision, driving_policy, driving_on_policy,
+ * driving_off_policy, dmonitoring_model */
+int	mr_component_ok(const char *component);
+/* split or supercombo */
+int	mr_format_ok(const char *format);
+
+/* ---- sha256.c: digests, by OpenSSL ---- */
+
+struct mr_sha256;
+
+/* A running digest; exits when memory is out. Ends with mr_sha256_end. */
+struct mr_sha256	*mr_sha256_new(void);
+void	mr_sha256_add(struct mr_sha256 *h, const void *buf, size_t n);
+/* Writes lower-case hex and frees H; HEX may be NULL. */
+void	mr_sha256_end(struct mr_sha256 *h, char hex[MR_HEX]);
+void	mr_sha256_buf(const void *buf, size_t n, char hex[MR_HEX]);
+/* Digest and size of what is left to read in FD, or of PATH. */
+int	mr_sha256_fd(int fd, char hex[MR_HEX], uint64_t *size);
+int	mr_sha256_file(const char *path, char hex[MR_HEX], uint64_t *size,
+	    struct mr_err *e);
+
+/* ---- json.c: JSON, by libjq; strict UTF-8, no duplicate keys ---- */
+
+/* A value. A root (parse, load, new) is freed once with mr_json_free; what
+ * get, at and val return is borrowed from its root and never freed. */
+struct mr_json {
+	uint64_t	w[2];
+};
+enum mr_json_type {
+	MR_JSON_NONE, MR_JSON_NULL, MR_JSON_FALSE, MR_JSON_TRUE,
+	MR_JSON_NUMBER, MR_JSON_STRING, MR_JSON_ARRAY, MR_JSON_OBJECT
+};
+
+/* Errors name the line; a duplicate key names both lines. */
+int	mr_json_parse(struct mr_json *j, const char *buf, size_t n,
+	    struct mr_err *e);
+/* E begins with PATH. errno is ENOENT when there is no such file. */
+int	mr_json_load(struct mr_json *j, const char *path, struct mr_err *e);
+void	mr_json_free(struct mr_json j);
+enum mr_json_type	mr_json_type(struct mr_json j);
+/* Members and elements; type MR_JSON_NONE where there is none. */
+struct mr_json	mr_json_get(struct mr_json object, const char *key);
+struct mr_json	mr_json_at(struct mr_json array, size_t i);
+size_t	mr_json_len(struct mr_json j);
+/* Members in the order of the file: for (i = first; i >= 0; i = next). */
+int	mr_json_first(struct mr_json object);
+int	mr_json_next(struct mr_json object, int i);
+const char	*mr_json_key(struct mr_json object, int i);
+struct mr_json	mr_json_val(struct mr_json object, int i);
+/* The text of a string, NULL for another type; borrowed. */
+const char	*mr_json_text(struct mr_json j);
+/* A member's text, or FALLBACK where it is missing or of another type. */
+const char	*mr_json_str(struct mr_json object, const char *key,
+	    const char *fallback);
+/* A member's integer 0..2^53, or FALLBACK. */
+int64_t	mr_json_int(struct mr_json object, const char *key, int64_t fallback);
+/* A member's truth, or FALLBACK. */
+int	mr_json_bool(struct mr_json object, const char *key, int fallback);
+/* Builders. set and push take V over (or copy it when borrowed, _copy). */
+struct mr_json	mr_json_object(void);
+struct mr_json	mr_json_array(void);
+struct mr_json	mr_json_string(const char *s);
+struct mr_json	mr_json_number(uint64_t n);
+struct mr_json	mr_json_truth(int truth);
+struct mr_json	mr_json_null(void);
+struct mr_json	mr_json_copy(struct mr_json borrowed);
+void	mr_json_set(struct mr_json *object, const char *key, struct mr_json v);
+void	mr_json_set_str(struct mr_json *object, const char *key,
+	    const char *s);
+void	mr_json_set_int(struct mr_json *object, const char *key, uint64_t n);
+void	mr_json_set_bool(struct mr_json *object, const char *key, int truth);
+void	mr_json_del(struct mr_json *object, const char *key);
+void	mr_json_push(struct mr_json *array, struct mr_json v);
+/* Text on one line (INDENT 0) or indented; no final newline; caller frees. */
+char	*mr_json_dump(struct mr_json j, int indent);
+/* Writes J, 2-space indent and final newline, whole or not at all. */
+int	mr_json_save(struct mr_json j, const char *path, struct mr_err *e);
+
+/* ---- proc.c: children ---- */
+
+/* Starts ARGV with descriptors IN, OUT, ERR (-1: inherit; -2: /dev/null);
+ * returns the pid, or -1 with errno. GROUP makes it lead its own group. */
+pid_t	mr_spawn(char *const argv[], int in, int out, int err, int group);
+/* Waits up to SECONDS (0: for ever): the exit status, 128 + signal, or -1
+ * with errno ETIMEDOUT, when the child (its group, if it leads one) has been
+ * killed. */
+int	mr_wait(pid_t pid, unsigned seconds);
+/* mr_spawn and mr_wait in one. */
+int	mr_run(char *const argv[], int in, int out, int err, unsigned seconds);
+/* Runs ARGV and returns what it printed (at most MAX bytes, NUL added, the
+ * caller frees); *STATUS as mr_wait. NULL only when it could not start. */
+char	*mr_capture(char *const argv[], size_t max, unsigned seconds,
+	    int *status);
+
+/* ---- key.c: what a product was made from; design of staleness ---- */
+
+/* `name=value` lines in a fixed order; the digest decides, lines explain. */
+struct mr_key {
+	char	*text;	/* all lines, each ended by a newline */
+	size_t	len;
+};
+
+void	mr_key_init(struct mr_key *k);
+void	mr_key_free(struct mr_key *k);
+void	mr_key_add(struct mr_key *k, const char *name, const char *value);
+void	mr_key_digest(const struct mr_key *k, char hex[MR_HEX]);
+/* Writes members PREFIXkey and PREFIXkey_lines into a record. */
+void	mr_key_record(const struct mr_key *k, struct mr_json *record,
+	    const char *prefix);
+/* The first name whose value differs between K and the lines of a record,
+ * as "name: was X, is Y"; NULL if all agree. The caller frees. */
+char	*mr_key_diff(const struct mr_key *k, struct mr_json record,
+	    const char *prefix);
+/* The three keys. SOURCE is results/ID_source.json; IDENTITY what
+ * `models --identity` prints. */
+void	mr_key_fetch(struct mr_key *k, const char *format, int gpu,
+	    const char *ref);
+void	mr_key_compile(struct mr_key *k, const char *format,
+	    const char *version, int gpu, struct mr_json source,
+	    struct mr_json identity);
+void	mr_key_ready(struct mr_key *k, const char *sha256, uint64_t limit,
+	    uint64_t part);
+
+/* ---- catalog.c: source maps and manifests; man/catalog.5 ---- */
+
+struct mr_model {
+	const char	*id;
+	const char	*ref;		/* 40 hex, or as written if not PINNED */
+	const char	*format;	/* split or supercombo */
+	const char	*version;	/* NULL: in no manifest */
+	const char	*remote;	/* its own source remote, or NULL */
+	int		 gpu;		/* uses_external_gpu */
+	const char	*map;		/* the file that names it */
+};
+struct mr_catalog {
+	struct mr_model	*models;	/* in the order of the maps */
+	size_t		 n;
+	struct mr_json	*roots;		/* what the texts are borrowed from */
+	size_t		 nroots;
+};
+
+/* Reads maps and manifests, checks every name. The first manifest that has
+ * an id gives its version. LOOSE lets a ref be a branch name. */
+int	mr_catalog_load(struct mr_catalog *c, char *const maps[],
+	    char *const manifests[], int loose, struct mr_err *e);
+const struct mr_model	*mr_catalog_find(const struct mr_catalog *c,
+	    const char *id);
+void	mr_catalog_free(struct mr_catalog *c);
+
+/* ---- pointer.c: Git LFS pointers; git-lfs docs/spec.md ---- */
+
+enum { MR_POINTER_MAX = 1024 };	/* a blob this long or longer is none */
+struct mr_pointer {
+	char		 oid[MR_HEX];	/* sha256 of the object */
+	uint64_t	 size;		/* bytes of the object */
+	const char	*notice;	/* static text if not canonical, or NULL */
+};
+
+/* 1: a pointer; 0: plain content; -1: a pointer that must be refused. */
+int	mr_pointer_parse(const char *buf, size_t n, struct mr_pointer *p,
+	    struct mr_err *e);
+
+/* ---- onnx.c: a strict walker of ONNX models, push style ---- */
+
+struct mr_onnx;
+
+enum { MR_ONNX_DIMS = 8 };
+struct mr_onnx_value {		/* one graph input or output */
+	char		*name;
+	int		 elem_type;		/* TensorProto.DataType */
+	int64_t		 dim[MR_ONNX_DIMS];	/* 0: symbolic or unset */
+	size_t		 ndim;
+};
+struct mr_onnx_info {		/* borrowed from the walker */
+	const struct mr_onnx_value	*inputs, *outputs;
+	size_t		 ninputs, noutputs;
+	const char	*checkpoint;	/* model_checkpoint, or NULL */
+	const char	*slices;	/* output_slices, base64 text, or NULL */
+};
+
+/* SIZE is the file's bytes, or UINT64_MAX when not known. */
+struct mr_onnx	*mr_onnx_new(uint64_t size);
+void	mr_onnx_free(struct mr_onnx *w);
+/* Feeds the next bytes; -1 as soon as the model is known to be bad. */
+int	mr_onnx_feed(struct mr_onnx *w, const void *buf, size_t n,
+	    struct mr_err *e);
+/* Says that the input has ended. */
+int	mr_onnx_end(struct mr_onnx *w, struct mr_err *e);
+void	mr_onnx_info(const struct mr_onnx *w, struct mr_onnx_info *info);
+/* Walks a whole file: opens, feeds, ends. The caller frees *W. */
+int	mr_onnx_file(const char *path, struct mr_onnx **w, struct mr_err *e);
+
+/* ---- slices.c: output_slices, read without unpickling ---- */
+
+struct mr_slice {
+	char	*name;
+	int64_t	 start, stop, step;
+	int	 has_start, has_stop, has_step;	/* 0: None */
+};
+struct mr_slices {
+	struct mr_slice	*slice;
+	size_t		 n;
+};
+
+/* Strict base64 of a pickled dict name -> slice. */
+int	mr_slices_parse(struct mr_slices *s, const char *base64,
+	    struct mr_err *e);
+void	mr_slices_free(struct mr_slices *s);
+
+/* ---- progress.c: a bar on a terminal, plain lines elsewhere ---- */
+
+struct mr_progress;
+
+/* TOTAL in bytes, 0 when not known; draws on stderr only if QUIET is 0. */
+struct mr_progress	*mr_progress_new(const char *what, uint64_t total,
+	    int quiet);
+void	mr_progress_add(struct mr_progress *p, uint64_t bytes);
+void	mr_progress_end(struct mr_progress *p);
+
+#endif
