@@ -1,5 +1,6 @@
 /* Messages, statuses, and memory that is there or ends the tool. */
 #include <err.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,11 @@ mr_finish(int status)
 	int lost;
 
 	lost = ferror(stdout);
-	/* a closed descriptor matters only where something was to go there */
 	if (fflush(stdout) != 0)
 		lost = 1;
-	if (close(STDOUT_FILENO) != 0 && !lost)
-		return status;
+	/* a closed stdout matters only where something was to go there */
+	if (close(STDOUT_FILENO) != 0 && errno != EBADF)
+		lost = 1;
 	if (lost) {
 		warnx("standard output: write failed, output is lost");
 		return mr_worse(status, MR_UNFIT);
