@@ -173,16 +173,16 @@ int	mr_json_save(struct mr_json j, const char *path, struct mr_err *e);
 
 /* Starts ARGV with descriptors IN, OUT, ERR (-1: inherit; -2: /dev/null);
  * returns the pid, or -1 with errno. GROUP makes it lead its own group. */
-pid_t	mr_spawn(char *const argv[], int in, int out, int err, int group);
+pid_t	mr_spawn(const char *const argv[], int in, int out, int err, int group);
 /* Waits up to SECONDS (0: for ever): the exit status, 128 + signal, or -1
  * with errno ETIMEDOUT, when the child (its group, if it leads one) has been
  * killed. */
 int	mr_wait(pid_t pid, unsigned seconds);
 /* mr_spawn and mr_wait in one. */
-int	mr_run(char *const argv[], int in, int out, int err, unsigned seconds);
+int	mr_run(const char *const argv[], int in, int out, int err, unsigned seconds);
 /* Runs ARGV and returns what it printed (at most MAX bytes, NUL added, the
  * caller frees); *STATUS as mr_wait. NULL only when it could not start. */
-char	*mr_capture(char *const argv[], size_t max, unsigned seconds,
+char	*mr_capture(const char *const argv[], size_t max, unsigned seconds,
 	    int *status);
 
 /* ---- key.c: what a product was made from; design of staleness ---- */
@@ -271,7 +271,8 @@ struct mr_onnx_info {		/* borrowed from the walker */
 	const char	*slices;	/* output_slices, base64 text, or NULL */
 };
 
-/* SIZE is the file's bytes, or UINT64_MAX when not known. */
+/* SIZE is the file's bytes, or UINT64_MAX when not known. Errors do not name
+ * the file: "is an LFS pointer for ...", "graph needs N bytes, M are left". */
 struct mr_onnx	*mr_onnx_new(uint64_t size);
 void	mr_onnx_free(struct mr_onnx *w);
 /* Feeds the next bytes; -1 as soon as the model is known to be bad. */
@@ -280,7 +281,8 @@ int	mr_onnx_feed(struct mr_onnx *w, const void *buf, size_t n,
 /* Says that the input has ended. */
 int	mr_onnx_end(struct mr_onnx *w, struct mr_err *e);
 void	mr_onnx_info(const struct mr_onnx *w, struct mr_onnx_info *info);
-/* Walks a whole file: opens, feeds, ends. The caller frees *W. */
+/* Walks a whole file, seeking over weights. The caller frees *W. E begins with
+ * PATH; errno is 0 if the model is bad, else PATH could not be read. */
 int	mr_onnx_file(const char *path, struct mr_onnx **w, struct mr_err *e);
 
 /* ---- slices.c: output_slices, read without unpickling ---- */
@@ -299,6 +301,20 @@ struct mr_slices {
 int	mr_slices_parse(struct mr_slices *s, const char *base64,
 	    struct mr_err *e);
 void	mr_slices_free(struct mr_slices *s);
+
+/* ---- text.c: text from foreign bytes; JSON output without libjq ---- */
+
+enum { MR_SHOWN = 65 };
+struct mr_onnx_value;
+
+/* Strict UTF-8 without NUL and, unless CONTROLS, without control characters? */
+int	mr_text_ok(const char *s, size_t n, int controls);
+/* S fit for a message: what is not printable ASCII is '?'; cut at 64. */
+const char	*mr_show(char shown[MR_SHOWN], const char *s, size_t n);
+/* Prints UTF-8 text as a JSON string. */
+void	mr_json_quote(FILE *f, const char *s);
+/* Prints {"NAME": [DIM, ...], ...} on one line. */
+void	mr_json_shapes(FILE *f, const struct mr_onnx_value *v, size_t n);
 
 /* ---- progress.c: a bar on a terminal, plain lines elsewhere ---- */
 
