@@ -48,7 +48,8 @@ ALL_LDFLAGS = $(HARDENLD) $(LIBPATHS) $(LDFLAGS)
 
 # ---- what is built; each tool links only what it needs ----
 TOOLS := git-blob graph-gen lfs-fetch lock-run models onnx-meta onnx-stage \
-	pkl-split ref-pin remote-compile sha-verify source-fetch step
+	pkl-split ref-pin remote-compile sha-verify source-fetch step \
+	workspace-init
 LIBS_git-blob := -lgit2
 LIBS_graph-gen := -ljq -lcrypto -lpthread
 LIBS_lfs-fetch := -lcurl -ljq -lcrypto -lpthread
@@ -61,6 +62,7 @@ LIBS_remote-compile := -ljq -lcrypto
 LIBS_sha-verify := -lcrypto -lpthread
 LIBS_source-fetch := -ljq -lcrypto
 LIBS_step := -ljq -lcrypto
+LIBS_workspace-init := -ljq -lcrypto
 
 BIN := $(TOOLS:%=$(OUT)/bin/%)
 LIB := $(OUT)/obj/libmr.a

@@ -27,7 +27,7 @@ place(posix_spawn_file_actions_t *fa, int from, int to)
 }
 
 pid_t
-mr_spawn(char *const argv[], int in, int out, int err, int group)
+mr_spawn(const char *const argv[], int in, int out, int err, int group)
 {
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t at;
@@ -45,7 +45,8 @@ mr_spawn(char *const argv[], int in, int out, int err, int group)
 	posix_spawnattr_setpgroup(&at, 0);
 	posix_spawnattr_setflags(&at, (short)(POSIX_SPAWN_SETSIGMASK |
 	    (group ? POSIX_SPAWN_SETPGROUP : 0)));
-	rc = posix_spawnp(&pid, argv[0], &fa, &at, argv, environ);
+	rc = posix_spawnp(&pid, argv[0], &fa, &at,
+	    (char *const *)(uintptr_t)argv, environ);
 	posix_spawnattr_destroy(&at);
 	posix_spawn_file_actions_destroy(&fa);
 	if (rc != 0) {
@@ -103,7 +104,7 @@ mr_wait(pid_t pid, unsigned seconds)
 }
 
 int
-mr_run(char *const argv[], int in, int out, int err, unsigned seconds)
+mr_run(const char *const argv[], int in, int out, int err, unsigned seconds)
 {
 	pid_t pid;
 
@@ -112,7 +113,7 @@ mr_run(char *const argv[], int in, int out, int err, unsigned seconds)
 }
 
 char *
-mr_capture(char *const argv[], size_t max, unsigned seconds, int *status)
+mr_capture(const char *const argv[], size_t max, unsigned seconds, int *status)
 {
 	struct pollfd pfd;
 	int64_t end, left;

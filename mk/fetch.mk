@@ -1,0 +1,4 @@
+# onnx/ID: the sources out of the commit, through Git LFS, checked.
+$f: onnx/%:
+	@$(STEP) $* fetch -- source-fetch -C '$(OPENPILOT)' -u '$(REMOTE_URL)' \
+	    $(LFS_ENDPOINTS:%=-e '%') $(LFS_HOSTS:%=-H %) -r results $(fetch.$*)

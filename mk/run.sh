@@ -1,0 +1,110 @@
+#!/bin/sh
+# One run: identity, graph, make, summary. The working directory is the
+# workspace; settings come from mk/settings.mk by the environment.
+set -euf
+
+# the graph-gen command line up to its goals, in "$@"
+set -- -r results -i .state/identity.json -l "$SPLIT_LIMIT" -z "$PART_SIZE"
+[ -z "$GPU" ] || set -- "$@" -g
+[ -z "$BASE_MANIFEST" ] || set -- "$@" -b "$BASE_MANIFEST"
+[ -z "$EXTRA_MANIFEST" ] || set -- "$@" -b "$EXTRA_MANIFEST"
+for map in $SOURCE_MAPS; do
+	set -- "$@" -m "$map"
+done
+[ -n "$SOURCE_MAPS" ] || set -- "$@" \
+    -m "$ROOT/catalog/model_source_map_v22.json" \
+    -m "$ROOT/catalog/model_source_map_v23.json"
+
+# what the device says of its compiler; the last known one if it is away
+identity() {
+	remote-compile -I -D "$DEVICES" >.state/identity.tmp && {
+		mv .state/identity.tmp .state/identity.json
+		return
+	}
+	[ -e .state/identity.json ] || return 0
+	echo "model-rebuild: the device is away:" \
+	    "going by the compiler that was last read" >&2
+}
+
+# takes the workspace's lock for the rest of this shell's life
+locked() {
+	[ -z "${MR_LOCKED-}" ] || return 0
+	mkdir -p .state
+	export MR_LOCKED=1
+	exec lock-run .state/lock sh "$MK/run.sh"
+}
+
+report() {
+	graph-gen -t "$@"
+}
+
+case $GOALS in
+init)
+	locked
+	[ -z "$TRUST" ] || identity
+	exec workspace-init ${TRUST:+-t} "$@" "$ROOT" ;;
+status|plan)
+	report "$GOALS" "$@"; exit ;;
+verify)
+	list=$(mktemp "${TMPDIR:-/tmp}/mr-verify.XXXXXX")
+	trap 'rm -f "$list"' EXIT
+	rc=0
+	report verify "$@" >"$list" || rc=$?
+	[ "$rc" -le 1 ] || exit "$rc"
+	sha-verify -q "$list" || rc=$?
+	[ "$rc" -ne 0 ] || echo "verified: every recorded file holds"
+	exit "$rc" ;;
+esac
+case " $GOALS" in
+*" why/"*)
+	# shellcheck disable=SC2086 # goals are words
+	report why "$@" $GOALS; exit ;;
+*" pin/"*)
+	locked
+	rc=0
+	for goal in $GOALS; do
+		shift $#
+		for map in ${SOURCE_MAPS:-"$ROOT/catalog/model_source_map_v22.json" "$ROOT/catalog/model_source_map_v23.json"}; do
+			set -- "$@" -m "$map"
+		done
+		ref-pin -u "$REMOTE_URL" "$@" "${goal#pin/}" || rc=$?
+	done
+	exit "$rc" ;;
+*" init "*|*" status"*|*" plan"*|*" verify"*)
+	echo "model-rebuild: wanted one goal alone, got: $GOALS" >&2
+	exit 2 ;;
+esac
+
+if [ -n "$DRY" ]; then
+	# a dry run writes nothing into the workspace
+	GRAPH=$(mktemp "${TMPDIR:-/tmp}/mr-graph.XXXXXX")
+	trap 'rm -f "$GRAPH"' EXIT
+	export GRAPH
+	# shellcheck disable=SC2086
+	graph-gen "$@" $GOALS >"$GRAPH"
+	"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS
+	exit
+fi
+
+locked
+mkdir -p onnx compiled ready-for-resources logs results
+case " $GOALS" in
+*" all"*|*" compiled/"*|*" ready/"*|*" force"*) identity ;;
+esac
+GRAPH=.state/graph.mk
+export GRAPH
+# shellcheck disable=SC2086
+graph-gen "$@" $GOALS >.state/graph.tmp
+mv .state/graph.tmp $GRAPH
+: >.state/done
+total=$(sed -n 's/^TOTAL := //p' $GRAPH)
+current=$(sed -n 's/^CURRENT := //p' $GRAPH)
+rc=0
+# shellcheck disable=SC2086
+[ "$total" -eq 0 ] || "${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
+step -s -r results -c .state/done -n "$total" -k "$current" \
+    >.state/summary 2>&1 || rc=$?
+cat .state/summary
+[ -z "$NOTIFY" ] || sh -c "$NOTIFY" <.state/summary ||
+    echo "model-rebuild: NOTIFY failed: $NOTIFY" >&2
+exit "$rc"
