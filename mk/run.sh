@@ -2,10 +2,9 @@
 # One run: identity, graph, make, summary. The working directory is the
 # workspace; settings come from mk/settings.mk by the environment.
 set -euf
+again=${1-no}; set --	# "locked": this shell holds the lock
 
-# the graph-gen command line up to its goals, in "$@"
-set -- -r results -i .state/identity.json -l "$SPLIT_LIMIT" -z "$PART_SIZE"
-[ -z "$GPU" ] || set -- "$@" -g
+# "$@": the manifests and maps, as every tool takes them
 [ -z "$BASE_MANIFEST" ] || set -- "$@" -b "$BASE_MANIFEST"
 [ -z "$EXTRA_MANIFEST" ] || set -- "$@" -b "$EXTRA_MANIFEST"
 for map in $SOURCE_MAPS; do
@@ -28,28 +27,29 @@ identity() {
 
 # takes the workspace's lock for the rest of this shell's life
 locked() {
-	[ -z "${MR_LOCKED-}" ] || return 0
+	[ "$again" = no ] || return 0
 	mkdir -p .state
-	export MR_LOCKED=1
-	exec lock-run .state/lock sh "$MK/run.sh"
+	exec lock-run .state/lock sh "$MK/run.sh" locked
 }
 
-report() {
-	graph-gen -t "$@"
+graph() {
+	graph-gen -r results -i .state/identity.json -l "$SPLIT_LIMIT" \
+	    -z "$PART_SIZE" ${GPU:+-g} "$@"
 }
 
 case $GOALS in
 init)
 	locked
 	[ -z "$TRUST" ] || identity
-	exec workspace-init ${TRUST:+-t} "$@" "$ROOT" ;;
+	exec workspace-init -r results -i .state/identity.json ${TRUST:+-t} \
+	    "$@" "$ROOT" ;;
 status|plan)
-	report "$GOALS" "$@"; exit ;;
+	graph -t "$GOALS" "$@"; exit ;;
 verify)
 	list=$(mktemp "${TMPDIR:-/tmp}/mr-verify.XXXXXX")
 	trap 'rm -f "$list"' EXIT
 	rc=0
-	report verify "$@" >"$list" || rc=$?
+	graph -t verify "$@" >"$list" || rc=$?
 	[ "$rc" -le 1 ] || exit "$rc"
 	sha-verify -q "$list" || rc=$?
 	[ "$rc" -ne 0 ] || echo "verified: every recorded file holds"
@@ -58,15 +58,12 @@ esac
 case " $GOALS" in
 *" why/"*)
 	# shellcheck disable=SC2086 # goals are words
-	report why "$@" $GOALS; exit ;;
+	graph -t why "$@" $GOALS; exit ;;
 *" pin/"*)
 	locked
 	rc=0
+	while [ "${1-}" = -b ]; do shift 2; done	# maps only
 	for goal in $GOALS; do
-		shift $#
-		for map in ${SOURCE_MAPS:-"$ROOT/catalog/model_source_map_v22.json" "$ROOT/catalog/model_source_map_v23.json"}; do
-			set -- "$@" -m "$map"
-		done
 		ref-pin -u "$REMOTE_URL" "$@" "${goal#pin/}" || rc=$?
 	done
 	exit "$rc" ;;
@@ -81,7 +78,7 @@ if [ -n "$DRY" ]; then
 	trap 'rm -f "$GRAPH"' EXIT
 	export GRAPH
 	# shellcheck disable=SC2086
-	graph-gen "$@" $GOALS >"$GRAPH"
+	graph "$@" $GOALS >"$GRAPH"
 	"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS
 	exit
 fi
@@ -94,7 +91,7 @@ esac
 GRAPH=.state/graph.mk
 export GRAPH
 # shellcheck disable=SC2086
-graph-gen "$@" $GOALS >.state/graph.tmp
+graph "$@" $GOALS >.state/graph.tmp
 mv .state/graph.tmp $GRAPH
 : >.state/done
 total=$(sed -n 's/^TOTAL := //p' $GRAPH)

@@ -323,7 +323,7 @@ main(int argc, char *argv[])
 	struct mr_err e;
 	int c, status;
 
-	while ((c = getopt(argc, argv, "b:m:r:i:l:z:gthV")) != -1)
+	while ((c = getopt(argc, argv, "b:m:r:i:thV")) != -1)
 		switch (c) {
 		case 'b':
 		case 'm':
@@ -343,10 +343,6 @@ main(int argc, char *argv[])
 		case 't':
 			trust = 1;
 			break;
-		case 'l':
-		case 'z':
-		case 'g':
-			break;	/* graph-gen's; the caller has one list */
 		case 'h':
 			return usage(stdout);
 		case 'V':
