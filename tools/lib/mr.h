@@ -185,6 +185,29 @@ int	mr_run(const char *const argv[], int in, int out, int err, unsigned seconds)
 char	*mr_capture(const char *const argv[], size_t max, unsigned seconds,
 	    int *status);
 
+/* ---- git.c: git children that never prompt and can be stopped ---- */
+
+struct mr_git {
+	char	*out;		/* its standard output, NUL added; caller frees */
+	size_t	 len;		/* bytes of it */
+	char	 said[4096];	/* the end of its standard error */
+	size_t	 nsaid;
+	char	 why[256];	/* the line of that which says why it failed */
+};
+
+/* -1 if URL is no place to fetch from: an option, a remote helper (x::y),
+ * http or git beyond this machine, a control character. */
+int	mr_git_url(const char *url, struct mr_err *e);
+/* Forgets what the environment says of another repository, forbids prompts.
+ * Once, before any git. */
+void	mr_git_env(void);
+/* Runs ARGV, a git that asks URL (NULL: nobody), for at most SECONDS and as
+ * long as it is not SILENT for so many (0: any). It dies with us; SIGINT,
+ * SIGTERM, SIGHUP stop it, then us. Returns a status, and WHY if it is not 0;
+ * a lock that is held stays held until git has ended. */
+int	mr_git(struct mr_git *g, const char *url, const char *const argv[],
+	    unsigned seconds, unsigned silent);
+
 /* ---- key.c: what a product was made from; design of staleness ---- */
 
 /* `name=value` lines in a fixed order; the digest decides, lines explain. */
@@ -324,6 +347,11 @@ struct mr_progress;
 struct mr_progress	*mr_progress_new(const char *what, uint64_t total,
 	    int quiet);
 void	mr_progress_add(struct mr_progress *p, uint64_t bytes);
+/* Bytes that were there already, or (negative) are lost again: they count,
+ * but not in the rate. */
+void	mr_progress_have(struct mr_progress *p, int64_t bytes);
+/* Takes the bar off the terminal, so that a message can be printed. */
+void	mr_progress_clear(struct mr_progress *p);
 void	mr_progress_end(struct mr_progress *p);
 
 #endif
