@@ -85,6 +85,8 @@ fi
 
 locked
 mkdir -p onnx compiled ready-for-resources logs results
+# the lock lives as long as any process of a run: what lies here is dead
+rm -rf .state/jobs .state/fetch
 case " $GOALS" in
 *" all"*|*" compiled/"*|*" ready/"*|*" force"*) identity ;;
 esac
