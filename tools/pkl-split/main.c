@@ -191,18 +191,22 @@ split_recorded(const struct job *j, struct set *s, struct mr_json *record,
 		status = fill(j, s, fd, &st, wanted, hex);
 		if (status == MR_OK && (record_stale(record, j->record,
 		    &e) == -1 || set_publish(s, hex, &e) == -1 ||
-		    record_multipart(s, j->id, hex, &e) == -1 ||
-		    record_ready(record, j->record, s, hex, j->limit,
-		    &e) == -1)) {
+		    record_multipart(s, j->id, hex, &e) == -1)) {
 			warnx("%s", e.text);
 			status = MR_UNFIT;
 		}
+		/* what is temporary goes before the record says ready */
 		set_close(s);
+		if (status == MR_OK && record_ready(record, j->record, s, hex,
+		    j->limit, &e) == -1) {
+			warnx("%s", e.text);
+			status = MR_UNFIT;
+		}
 	}
 	if (fd != -1)
 		close(fd);
 	if (status == MR_OK)
-		printf("%s: %llu bytes, %zu parts, sha256 %s\n", s->name,
+		printf("%s: %llu bytes, parts: %zu, sha256 %s\n", s->name,
 		    (unsigned long long)s->size, s->n, hex);
 	return status;
 }
