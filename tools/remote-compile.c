@@ -32,7 +32,7 @@ usage(FILE *f)
 static int
 local_identity(struct mr_json *identity)
 {
-	char *argv[] = { "models", "--identity", NULL };
+	const char *argv[] = { "models", "--identity", NULL };
 	struct mr_err e;
 	char *text;
 	int status;
@@ -60,15 +60,15 @@ local_identity(struct mr_json *identity)
 static int
 local_compile(const char *in, const char *out)
 {
-	char *argv[] = { "models", "--model", (char *)o.id, "--input-dir",
-	    (char *)in, "--output-dir", (char *)out, "--input-format",
-	    (char *)o.format, "--no-split", NULL, NULL, NULL, NULL };
+	const char *argv[] = { "models", "--model", o.id, "--input-dir",
+	    in, "--output-dir", out, "--input-format",
+	    o.format, "--no-split", NULL, NULL, NULL, NULL };
 	size_t n = 10;
 	int status;
 
 	if (o.version[0] != '\0') {
 		argv[n++] = "--version";
-		argv[n++] = (char *)o.version;
+		argv[n++] = o.version;
 	}
 	if (o.gpu)
 		argv[n++] = "--external-gpu";

@@ -41,7 +41,7 @@ usage(FILE *f)
 
 /* a command line under way */
 struct words {
-	char	*w[MAX_WORDS];
+	const char	*w[MAX_WORDS];
 	size_t	 n;
 };
 
@@ -58,7 +58,7 @@ static void
 forget(struct words *v)
 {
 	while (v->n > 0)
-		free(v->w[--v->n]);
+		free((char *)(uintptr_t)v->w[--v->n]);
 }
 
 /* git-blob's command line up to its operands */
