@@ -26,10 +26,15 @@ enum wire { VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 };
 
 enum message {
 	MODEL, GRAPH, NODE, ATTRIBUTE, TENSOR, SPARSE, FUNCTION, TRAINING,
-	VALUE, TYPE, TENSOR_TYPE, SHAPE, DIM, ENTRY
+	VALUE, TYPE, TENSOR_TYPE, SHAPE, DIM, ENTRY, OPSET, SEGMENT,
+	ANNOTATION, LIST_TYPE, MAP_TYPE, OPAQUE_TYPE, DEVICES, NODE_DEVICES,
+	SHARDING, SHARDED_DIM, SHARDS, GROUPS
 };
 
-enum what { SKIP, ENTER, KEEP, COUNT, REFUSE };
+enum what {
+	SKIP, ENTER, KEEP, COUNT, REFUSE,
+	FLOATS, DOUBLES, VARINTS	/* packed numbers */
+};
 
 struct field {
 	const char	*name;
@@ -45,9 +50,9 @@ struct field {
 #define SUB(name, message)	{ name, LENGTH, 0, ENTER, message }
 #define SUBS(name, message)	{ name, LENGTH, 1, ENTER, message }
 
-/* Every message that can hold a tensor, or a name or shape that is kept.
- * Repeated numbers have the one encoding, packed or not, that tinygrad reads;
- * packed ones may not come in pieces, since tinygrad keeps the last. */
+/* Every message of onnx.proto. Repeated numbers have the one encoding, packed
+ * or not, that tinygrad reads; packed ones may not come in pieces, since
+ * tinygrad keeps the last. */
 static const struct field schema[][32] = {
 	[MODEL] = {
 		[1] = TAKE("ir_version", VARINT, COUNT),
@@ -57,11 +62,11 @@ static const struct field schema[][32] = {
 		[5] = ONE("model_version", VARINT),
 		[6] = ONE("doc_string", LENGTH),
 		[7] = SUB("graph", GRAPH),
-		[8] = MANY("opset_import", LENGTH),
+		[8] = SUBS("opset_import", OPSET),
 		[14] = SUBS("metadata_props", ENTRY),
 		[20] = SUBS("training_info", TRAINING),
 		[25] = SUBS("functions", FUNCTION),
-		[26] = MANY("configuration", LENGTH),
+		[26] = SUBS("configuration", DEVICES),
 	},
 	[GRAPH] = {
 		[1] = SUBS("node", NODE),
@@ -70,10 +75,10 @@ static const struct field schema[][32] = {
 		[10] = ONE("doc_string", LENGTH),
 		[11] = SUBS("input", VALUE),
 		[12] = SUBS("output", VALUE),
-		[13] = MANY("value_info", LENGTH),
-		[14] = MANY("quantization_annotation", LENGTH),
+		[13] = SUBS("value_info", VALUE),
+		[14] = SUBS("quantization_annotation", ANNOTATION),
 		[15] = SUBS("sparse_initializer", SPARSE),
-		[16] = MANY("metadata_props", LENGTH),
+		[16] = SUBS("metadata_props", ENTRY),
 	},
 	[NODE] = {
 		[1] = MANY("input", LENGTH),
@@ -84,8 +89,8 @@ static const struct field schema[][32] = {
 		[6] = ONE("doc_string", LENGTH),
 		[7] = ONE("domain", LENGTH),
 		[8] = ONE("overload", LENGTH),
-		[9] = MANY("metadata_props", LENGTH),
-		[10] = MANY("device_configurations", LENGTH),
+		[9] = SUBS("metadata_props", ENTRY),
+		[10] = SUBS("device_configurations", NODE_DEVICES),
 	},
 	[ATTRIBUTE] = {
 		[1] = ONE("name", LENGTH),
@@ -100,8 +105,8 @@ static const struct field schema[][32] = {
 		[10] = SUBS("tensors", TENSOR),
 		[11] = SUBS("graphs", GRAPH),
 		[13] = ONE("doc_string", LENGTH),
-		[14] = ONE("tp", LENGTH),
-		[15] = MANY("type_protos", LENGTH),
+		[14] = SUB("tp", TYPE),
+		[15] = SUBS("type_protos", TYPE),
 		[20] = ONE("type", VARINT),
 		[21] = ONE("ref_attr_name", LENGTH),
 		[22] = SUB("sparse_tensor", SPARSE),
@@ -110,19 +115,19 @@ static const struct field schema[][32] = {
 	[TENSOR] = {
 		[1] = MANY("dims", VARINT),
 		[2] = ONE("data_type", VARINT),
-		[3] = ONE("segment", LENGTH),
-		[4] = ONE("float_data", LENGTH),
-		[5] = ONE("int32_data", LENGTH),
+		[3] = SUB("segment", SEGMENT),
+		[4] = TAKE("float_data", LENGTH, FLOATS),
+		[5] = TAKE("int32_data", LENGTH, VARINTS),
 		[6] = MANY("string_data", LENGTH),
-		[7] = ONE("int64_data", LENGTH),
+		[7] = TAKE("int64_data", LENGTH, VARINTS),
 		[8] = ONE("name", LENGTH),
 		[9] = ONE("raw_data", LENGTH),
-		[10] = ONE("double_data", LENGTH),
-		[11] = ONE("uint64_data", LENGTH),
+		[10] = TAKE("double_data", LENGTH, DOUBLES),
+		[11] = TAKE("uint64_data", LENGTH, VARINTS),
 		[12] = ONE("doc_string", LENGTH),
 		[13] = TAKE("external_data", LENGTH, REFUSE),
 		[14] = TAKE("data_location", VARINT, COUNT),
-		[16] = MANY("metadata_props", LENGTH),
+		[16] = SUBS("metadata_props", ENTRY),
 	},
 	[SPARSE] = {
 		[1] = SUB("values", TENSOR),
@@ -136,33 +141,33 @@ static const struct field schema[][32] = {
 		[6] = MANY("attribute", LENGTH),
 		[7] = SUBS("node", NODE),
 		[8] = ONE("doc_string", LENGTH),
-		[9] = MANY("opset_import", LENGTH),
+		[9] = SUBS("opset_import", OPSET),
 		[10] = ONE("domain", LENGTH),
 		[11] = SUBS("attribute_proto", ATTRIBUTE),
-		[12] = MANY("value_info", LENGTH),
+		[12] = SUBS("value_info", VALUE),
 		[13] = ONE("overload", LENGTH),
-		[14] = MANY("metadata_props", LENGTH),
+		[14] = SUBS("metadata_props", ENTRY),
 	},
 	[TRAINING] = {
 		[1] = SUB("initialization", GRAPH),
 		[2] = SUB("algorithm", GRAPH),
-		[3] = MANY("initialization_binding", LENGTH),
-		[4] = MANY("update_binding", LENGTH),
+		[3] = SUBS("initialization_binding", ENTRY),
+		[4] = SUBS("update_binding", ENTRY),
 	},
 	[VALUE] = {
 		[1] = TAKE("name", LENGTH, KEEP),
 		[2] = SUB("type", TYPE),
 		[3] = ONE("doc_string", LENGTH),
-		[4] = MANY("metadata_props", LENGTH),
+		[4] = SUBS("metadata_props", ENTRY),
 	},
 	[TYPE] = {
 		[1] = SUB("tensor_type", TENSOR_TYPE),
-		[4] = ONE("sequence_type", LENGTH),
-		[5] = ONE("map_type", LENGTH),
+		[4] = SUB("sequence_type", LIST_TYPE),
+		[5] = SUB("map_type", MAP_TYPE),
 		[6] = ONE("denotation", LENGTH),
-		[7] = ONE("opaque_type", LENGTH),
-		[8] = ONE("sparse_tensor_type", LENGTH),
-		[9] = ONE("optional_type", LENGTH),
+		[7] = SUB("opaque_type", OPAQUE_TYPE),
+		[8] = SUB("sparse_tensor_type", TENSOR_TYPE),
+		[9] = SUB("optional_type", LIST_TYPE),
 	},
 	[TENSOR_TYPE] = {
 		[1] = TAKE("elem_type", VARINT, COUNT),
@@ -180,6 +185,58 @@ static const struct field schema[][32] = {
 		[1] = TAKE("key", LENGTH, KEEP),
 		[2] = TAKE("value", LENGTH, KEEP),
 	},
+	[OPSET] = {
+		[1] = ONE("domain", LENGTH),
+		[2] = ONE("version", VARINT),
+	},
+	[SEGMENT] = {
+		[1] = ONE("begin", VARINT),
+		[2] = ONE("end", VARINT),
+	},
+	[ANNOTATION] = {
+		[1] = ONE("tensor_name", LENGTH),
+		[2] = SUBS("quant_parameter_tensor_names", ENTRY),
+	},
+	[LIST_TYPE] = {
+		[1] = SUB("elem_type", TYPE),
+	},
+	[MAP_TYPE] = {
+		[1] = ONE("key_type", VARINT),
+		[2] = SUB("value_type", TYPE),
+	},
+	[OPAQUE_TYPE] = {
+		[1] = ONE("domain", LENGTH),
+		[2] = ONE("name", LENGTH),
+	},
+	[DEVICES] = {
+		[1] = ONE("name", LENGTH),
+		[2] = ONE("num_devices", VARINT),
+		[3] = MANY("device", LENGTH),
+	},
+	[NODE_DEVICES] = {
+		[1] = ONE("configuration_id", LENGTH),
+		[2] = SUBS("sharding_spec", SHARDING),
+		[3] = ONE("pipeline_stage", VARINT),
+	},
+	[SHARDING] = {
+		[1] = ONE("tensor_name", LENGTH),
+		[2] = MANY("device", VARINT),
+		[3] = SUBS("index_to_device_group_map", GROUPS),
+		[4] = SUBS("sharded_dim", SHARDED_DIM),
+	},
+	[SHARDED_DIM] = {
+		[1] = ONE("axis", VARINT),
+		[2] = SUBS("simple_sharding", SHARDS),
+	},
+	[SHARDS] = {
+		[1] = ONE("dim_value", VARINT),
+		[2] = ONE("dim_param", LENGTH),
+		[3] = ONE("num_shards", VARINT),
+	},
+	[GROUPS] = {
+		[1] = ONE("key", VARINT),
+		[2] = MANY("value", VARINT),
+	},
 };
 enum { FIELDS = 32 };
 
@@ -188,9 +245,9 @@ static const struct field unknown = { "unknown field", VARINT, 1, SKIP, MODEL };
 
 /* the fields that are looked at by number */
 enum {
-	F_GRAPH = 7, F_OPSET = 8, F_INPUT = 11, F_NAME = 1,
-	F_TYPE = 2, F_TENSOR_TYPE = 1, F_ELEM_TYPE = 1, F_DIM_VALUE = 1,
-	F_DIM_PARAM = 2, F_KEY = 1, F_VALUE = 2, F_LAST = 26
+	F_GRAPH = 7, F_OPSET = 8, F_INPUT = 11, F_OUTPUT = 12, F_TYPE = 2,
+	F_TENSOR_TYPE = 1, F_DENOTATION = 6, F_ELEM_TYPE = 1,
+	F_DIM_VALUE = 1, F_DIM_PARAM = 2, F_VALUE = 2, F_LAST = 26
 };
 
 struct frame {			/* a message that is being walked */
@@ -202,7 +259,7 @@ struct frame {			/* a message that is being walked */
 };
 
 enum state {
-	AT_TAG, AT_NUMBER, AT_LENGTH, IN_SKIPPED, IN_KEPT,
+	AT_TAG, AT_NUMBER, AT_LENGTH, IN_SKIPPED, IN_KEPT, IN_VARINTS,
 	IN_OTHER	/* the beginning says that this is no model */
 };
 
@@ -218,6 +275,7 @@ struct mr_onnx {
 	unsigned	 number;	/* its number */
 	uint64_t	 at;		/* where its tag began */
 	uint64_t	 need, left;	/* bytes of its body, and those to come */
+	unsigned	 run;		/* bytes of a packed varint so far */
 	char		*kept;		/* its text */
 
 	char		 head[MR_POINTER_MAX];
@@ -267,6 +325,30 @@ where(const struct mr_onnx *w, char text[256])
 
 /* ---- what is kept, once it is whole ---- */
 
+/* Is the innermost message a metadata entry of the model, or does it describe
+ * an input or output of the main graph? Others are only checked. */
+static int
+wanted(const struct mr_onnx *w)
+{
+	static const struct {
+		enum message	 message;
+		size_t		 depth;
+	} place[] = {
+		{ MODEL, 0 }, { ENTRY, 1 }, { VALUE, 2 }, { TYPE, 3 },
+		{ TENSOR_TYPE, 4 }, { SHAPE, 5 }, { DIM, 6 }
+	};
+	const struct frame *f = w->frame;
+	size_t i;
+
+	for (i = 0; i < sizeof(place) / sizeof(place[0]); i++)
+		if (place[i].message == f[w->depth].message &&
+		    place[i].depth == w->depth)
+			return w->depth < 2 || (f[1].number == F_GRAPH &&
+			    (f[2].number == F_INPUT ||
+			    f[2].number == F_OUTPUT));
+	return 0;
+}
+
 /* "graph input img", or its place while the name is not known; an input or
  * output is always the second frame */
 static const char *
@@ -314,10 +396,13 @@ add_value(struct mr_onnx *w, const struct frame *f)
 static int
 check_type(struct mr_onnx *w, const struct frame *f)
 {
+	uint32_t kinds = f->seen & ~(1u << F_DENOTATION);
 	char text[128];
 
-	/* field 6, denotation, says nothing about the kind of type */
-	if ((f->seen & ~(1u << 6)) != 1u << F_TENSOR_TYPE)
+	if (kinds & (kinds - 1))
+		return bad(w, "the type at byte %" PRIu64 " is of two kinds",
+		    f->start);
+	if (wanted(w) && kinds != 1u << F_TENSOR_TYPE)
 		return bad(w, "%s is not a tensor", subject(w, text));
 	return 0;
 }
@@ -328,8 +413,10 @@ add_dim(struct mr_onnx *w, const struct frame *f)
 	char text[128];
 
 	if (f->seen & 1u << F_DIM_VALUE && f->seen & 1u << F_DIM_PARAM)
-		return bad(w, "%s: dimension %zu has both a number and a name",
-		    subject(w, text), w->value.ndim + 1);
+		return bad(w, "the dimension at byte %" PRIu64
+		    " has both a number and a name", f->start);
+	if (!wanted(w))
+		return 0;
 	if (w->value.ndim == MR_ONNX_DIMS)
 		return bad(w, "%s has more than %d dimensions",
 		    subject(w, text), MR_ONNX_DIMS);
@@ -381,7 +468,7 @@ leave(struct mr_onnx *w)
 			return bad(w, "graph has no output");
 		break;
 	case VALUE:
-		if (add_value(w, f) == -1)
+		if (wanted(w) && add_value(w, f) == -1)
 			return -1;
 		break;
 	case TYPE:
@@ -389,7 +476,7 @@ leave(struct mr_onnx *w)
 			return -1;
 		break;
 	case TENSOR_TYPE:
-		if (!(f->seen & 1u << F_ELEM_TYPE))
+		if (wanted(w) && !(f->seen & 1u << F_ELEM_TYPE))
 			return bad(w, "%s has no elem_type",
 			    subject(w, text));
 		break;
@@ -398,7 +485,7 @@ leave(struct mr_onnx *w)
 			return -1;
 		break;
 	case ENTRY:
-		if (add_prop(w) == -1)
+		if (wanted(w) && add_prop(w) == -1)
 			return -1;
 		break;
 	default:
@@ -429,6 +516,13 @@ take_number(struct mr_onnx *w)
 	uint64_t n = w->varint;
 	char text[128];
 
+	if (m == TENSOR && n != 0)
+		return bad(w, "external data: the tensor at byte %" PRIu64
+		    " has data_location %" PRId64 ", wanted 0: its data"
+		    " must be in the file", w->frame[w->depth].start,
+		    (int64_t)n);
+	if (!wanted(w))
+		return 0;
 	if (m == MODEL) {
 		if (n == 0 || n > INT64_MAX)
 			return bad(w, "ir_version is %" PRId64
@@ -446,11 +540,6 @@ take_number(struct mr_onnx *w)
 			    ", wanted 0 or more", subject(w, text),
 			    w->value.ndim + 1, (int64_t)n);
 		w->dim = (int64_t)n;
-	} else if (m == TENSOR && n != 0) {
-		return bad(w, "external data: the tensor at byte %" PRIu64
-		    " has data_location %" PRId64 ", wanted 0: its data"
-		    " must be in the file", w->frame[w->depth].start,
-		    (int64_t)n);
 	}
 	return 0;
 }
@@ -488,7 +577,27 @@ pass(struct mr_onnx *w, uint64_t k)
 		return 0;
 	if (w->state == IN_KEPT && take_text(w) == -1)
 		return -1;
+	if (w->state == IN_VARINTS && w->run > 0)
+		return bad(w, "the %s at byte %" PRIu64 " end inside a"
+		    " number", w->field->name, w->at);
 	return done(w);
+}
+
+/* N bytes at P of packed varints. */
+static int
+packed(struct mr_onnx *w, const unsigned char *p, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		/* the tenth byte holds the 64th bit */
+		if (++w->run == 10 && p[i] > 1)
+			return bad(w, "a varint in the %s at byte %" PRIu64
+			    " overflows 64 bits", w->field->name, w->at);
+		if (!(p[i] & 0x80))
+			w->run = 0;
+	}
+	return pass(w, n);
 }
 
 /* A body of N bytes begins. */
@@ -555,14 +664,17 @@ take_length(struct mr_onnx *w)
 	if (w->need > INT32_MAX)
 		return bad(w, "%s is %" PRIu64 " bytes, the format's limit is"
 		    " 2 GiB", where(w, text), w->need);
-	/* only the main graph's inputs and outputs are wanted */
-	if (what == ENTER && w->field->into == VALUE && w->depth != 1)
-		what = SKIP;
 	if (what == ENTER)
 		return enter(w);
-	if (what == KEEP)
+	if (what == KEEP && wanted(w))
 		return keep(w);
-	w->state = IN_SKIPPED;
+	if ((what == FLOATS && w->need % 4 != 0) ||
+	    (what == DOUBLES && w->need % 8 != 0))
+		return bad(w, "%s at byte %" PRIu64 " is %" PRIu64
+		    " bytes, no whole count of numbers", where(w, text),
+		    w->at, w->need);
+	w->run = 0;
+	w->state = what == VARINTS ? IN_VARINTS : IN_SKIPPED;
 	return w->need == 0 ? pass(w, 0) : 0;
 }
 
@@ -784,11 +896,15 @@ take(struct mr_onnx *w, const unsigned char *p, size_t n)
 	switch (w->state) {
 	case IN_SKIPPED:
 	case IN_KEPT:
+	case IN_VARINTS:
 		if (n > w->left)
 			n = (size_t)w->left;
 		if (w->state == IN_KEPT)
 			memcpy(w->kept + (w->need - w->left), p, n);
-		pass(w, n);
+		if (w->state == IN_VARINTS)
+			packed(w, p, n);
+		else
+			pass(w, n);
 		return n;
 	case IN_OTHER:
 		if (n > sizeof(w->head) - w->nhead)
@@ -844,7 +960,8 @@ finish(struct mr_onnx *w)
 		return bad(w, "truncated: %s needs %" PRIu64 " bytes, %" PRIu64
 		    " are left", f[1].name, f[1].end - f[1].start,
 		    w->pos - f[1].start);
-	if (w->state == IN_SKIPPED || w->state == IN_KEPT)
+	if (w->state == IN_SKIPPED || w->state == IN_KEPT ||
+	    w->state == IN_VARINTS)
 		return bad(w, "truncated: %s needs %" PRIu64 " bytes, %" PRIu64
 		    " are left", w->field->name, w->need, w->need - w->left);
 	if (w->state != AT_TAG || w->nvarint > 0)
