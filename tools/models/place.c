@@ -1,0 +1,455 @@
+/* Where, and with what, this machine compiles. */
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <ctype.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models.h"
+
+static int
+exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+/* A formatted path if something has it, else NULL; FMT is freed. */
+static char *
+if_exists(char *path)
+{
+	if (exists(path))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* the part of PATH before its last slash; the caller frees */
+static char *
+parent(const char *path)
+{
+	const char *slash;
+
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		return mr_strdup(".");
+	return mr_fmt("%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+/* the program NAME on PATH, or NAME itself with a slash in it; or NULL */
+static char *
+program(const char *name)
+{
+	const char *p, *end;
+	char *path, cwd[PATH_MAX];
+
+	if (name[0] == '/')
+		return if_exists(mr_strdup(name));
+	if (strchr(name, '/') != NULL)
+		return getcwd(cwd, sizeof(cwd)) == NULL ? NULL :
+		    if_exists(mr_fmt("%s/%s", cwd, name));
+	for (p = getenv("PATH"); p != NULL; p = *end == ':' ? end + 1 : NULL) {
+		end = p + strcspn(p, ":");
+		path = mr_fmt("%.*s/%s", (int)(end - p), p, name);
+		if (access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+char *
+place_bin(const char *argv0)
+{
+	char *found, *real, *dir;
+
+	real = realpath("/proc/self/exe", NULL);
+	if (real == NULL && (found = program(argv0)) != NULL) {
+		real = realpath(found, NULL);
+		free(found);
+	}
+	if (real == NULL)
+		return NULL;
+	dir = parent(real);
+	free(real);
+	return dir;
+}
+
+char *
+place_root(void)
+{
+	const char *root;
+
+	root = getenv("MR_DEVICE_ROOT");
+	if (root != NULL && root[0] != '\0')
+		return realpath(root, NULL);
+	return exists("selfdrive") ? realpath(".", NULL) : NULL;
+}
+
+/* ---- Python and tinygrad ---- */
+
+/* the last match of PATTERN, or NULL; PATTERN is freed */
+static char *
+match(char *pattern)
+{
+	glob_t g;
+	char *found = NULL;
+
+	if (glob(pattern, 0, NULL, &g) == 0) {
+		found = mr_strdup(g.gl_pathv[g.gl_pathc - 1]);
+		globfree(&g);
+	}
+	free(pattern);
+	return found;
+}
+
+/* MR_PYTHON, the root's, that of the build tree, the system's */
+static char *
+find_python(const struct place *p)
+{
+	const char *set;
+	char *path = NULL;
+
+	set = getenv("MR_PYTHON");
+	if (set != NULL && set[0] != '\0')
+		return program(set);
+	if (p->starpilot)
+		path = if_exists(mr_fmt("%s/.venv/bin/python3", p->root));
+	else
+		path = if_exists(mr_fmt("%s/../venv/bin/python3", p->bin));
+	return path != NULL ? path : program("python3");
+}
+
+/* the value of `NAME = "VALUE"` in a small text file, or NULL */
+static char *
+setting(const char *path, const char *name)
+{
+	struct mr_err e;
+	char *text, *line, *next, *v, *found = NULL;
+	size_t n;
+
+	if ((text = mr_slurp(path, MR_BUF, &n, &e)) == NULL)
+		return NULL;
+	for (line = text; line != NULL && found == NULL; line = next) {
+		if ((next = strchr(line, '\n')) != NULL)
+			*next++ = '\0';
+		line += strspn(line, " \t");
+		n = strlen(name);
+		if (strncmp(line, name, n) != 0)
+			continue;
+		v = line + n + strspn(line + n, " \t");
+		if (*v++ != '=')
+			continue;
+		v += strspn(v, " \t\"'");
+		n = strspn(v, "0123456789abcdefghijklmnopqrstuvwxyz.+-");
+		if (n > 0)
+			found = mr_fmt("%.*s", (int)n, v);
+	}
+	free(text);
+	return found;
+}
+
+/* 3.11 of ".../python3.11/site-packages/tinygrad", or unknown */
+static char *
+version_in(const char *path)
+{
+	const char *s;
+
+	s = strstr(path, "/python3.");
+	return s == NULL ? mr_strdup("unknown") :
+	    mr_fmt("%.*s", (int)strcspn(s + 7, "/"), s + 7);
+}
+
+/* tinygrad as the root carries it */
+static void
+root_tinygrad(struct place *p)
+{
+	char *toml, *setup;
+
+	p->tinygrad = if_exists(mr_fmt("%s/tinygrad_repo/tinygrad", p->root));
+	if (p->tinygrad == NULL)
+		p->tinygrad = if_exists(mr_fmt("%s/tinygrad", p->root));
+	if (p->tinygrad == NULL)
+		return;
+	toml = mr_fmt("%s/../pyproject.toml", p->tinygrad);
+	setup = mr_fmt("%s/../setup.py", p->tinygrad);
+	p->version = setting(toml, "version");
+	if (p->version == NULL)
+		p->version = setting(setup, "version");
+	if (p->version == NULL)
+		p->version = mr_strdup("unknown");
+	free(toml);
+	free(setup);
+}
+
+/* tinygrad as pip installed it for p->python */
+static void
+pip_tinygrad(struct place *p)
+{
+	char *bin, *info, *s;
+
+	bin = parent(p->python);
+	p->tinygrad = match(mr_fmt(
+	    "%s/../lib/python3.*/site-packages/tinygrad", bin));
+	if (p->tinygrad == NULL)
+		p->tinygrad = match(mr_fmt(
+		    "%s/../local/lib/python3.*/dist-packages/tinygrad", bin));
+	free(bin);
+	if (p->tinygrad == NULL)
+		return;
+	info = match(mr_fmt("%s-*.dist-info", p->tinygrad));
+	if (info != NULL) {
+		s = strrchr(info, '/') + sizeof("/tinygrad-") - 1;
+		p->version = mr_fmt("%.*s",
+		    (int)(strlen(s) - strlen(".dist-info")), s);
+	} else
+		p->version = mr_strdup("unknown");
+	free(info);
+}
+
+static int
+find_tools(struct place *p, struct mr_err *e)
+{
+	char *bin, *cfg;
+
+	if ((p->python = find_python(p)) == NULL)
+		return mr_fail(e, "python3: not found, set MR_PYTHON or run "
+		    "make deps");
+	if (p->starpilot)
+		root_tinygrad(p);
+	if (p->tinygrad == NULL)
+		pip_tinygrad(p);
+	if (p->tinygrad == NULL)
+		return mr_fail(e, "%s: has no tinygrad, make deps installs "
+		    "it", p->python);
+	bin = parent(p->python);
+	cfg = mr_fmt("%s/../pyvenv.cfg", bin);
+	p->pyversion = setting(cfg, "version");
+	if (p->pyversion == NULL)
+		p->pyversion = setting(cfg, "version_info");
+	if (p->pyversion == NULL)
+		p->pyversion = version_in(p->tinygrad);
+	free(bin);
+	free(cfg);
+	return 0;
+}
+
+/* the folder of our own driver, or NULL */
+static char *
+find_driver(const struct place *p)
+{
+	const char *set;
+	char *dir;
+
+	set = getenv("MR_DEVICE_DIR");
+	if (set != NULL && set[0] != '\0')
+		return realpath(set, NULL);
+	dir = if_exists(mr_fmt("%s/../../tools/device", p->bin));
+	return dir != NULL ? dir : if_exists(mr_strdup(MR_LIBEXEC "/device"));
+}
+
+int
+place_find(struct place *p, const char *argv0, struct mr_err *e)
+{
+	char *script;
+
+	memset(p, 0, sizeof(*p));
+	if ((p->bin = place_bin(argv0)) == NULL)
+		return mr_fail(e, "%s: its own folder is not known", argv0);
+	p->root = place_root();
+	if (p->root != NULL) {
+		script = mr_fmt("%s/selfdrive/modeld/compile_modeld.py",
+		    p->root);
+		p->starpilot = exists(script);
+		free(script);
+	}
+	p->scripts = p->starpilot ? mr_fmt("%s/selfdrive/modeld", p->root) :
+	    find_driver(p);
+	if (p->scripts == NULL)
+		return mr_fail(e, "compile_modeld.py: neither a device root "
+		    "nor %s/device has it", MR_LIBEXEC);
+	return find_tools(p, e);
+}
+
+void
+place_free(struct place *p)
+{
+	free(p->bin);
+	free(p->root);
+	free(p->scripts);
+	free(p->python);
+	free(p->tinygrad);
+	free(p->version);
+	free(p->pyversion);
+	memset(p, 0, sizeof(*p));
+}
+
+/* ---- the environment ---- */
+
+/* sets NAME in V, replacing an earlier value; V ends with a NULL name */
+static struct pair *
+set(struct pair *v, const char *name, const char *value)
+{
+	size_t n;
+
+	for (n = 0; v[n].name != NULL; n++)
+		if (strcmp(v[n].name, name) == 0) {
+			free(v[n].value);
+			v[n].value = mr_strdup(value);
+			return v;
+		}
+	v = mr_realloc(v, (n + 2) * sizeof(*v));
+	v[n].name = mr_strdup(name);
+	v[n].value = mr_strdup(value);
+	v[n + 1].name = v[n + 1].value = NULL;
+	return v;
+}
+
+static struct pair *
+none(void)
+{
+	struct pair *v;
+
+	v = mr_malloc(sizeof(*v));
+	v->name = v->value = NULL;
+	return v;
+}
+
+void
+pairs_free(struct pair *v)
+{
+	size_t i;
+
+	if (v == NULL)
+		return;
+	for (i = 0; v[i].name != NULL; i++) {
+		free(v[i].name);
+		free(v[i].value);
+	}
+	free(v);
+}
+
+/* an integer as Python's int(s, 0) takes it, more or less */
+static int
+is_number(const char *s)
+{
+	char *end;
+
+	if (s == NULL || *s == '\0' || isspace((unsigned char)*s))
+		return 0;
+	strtol(s, &end, 0);
+	return *end == '\0';
+}
+
+/* StarPilot's tuning for QCOM: defaults, unless a number is set already */
+static struct pair *
+starpilot_pinned(const struct place *p, int supercombo)
+{
+	static const struct {
+		const char	*name, *split, *supercombo;
+	} defaults[] = {
+		{ "FLOAT16", "1", "1" }, { "IMAGE", "2", "1" },
+		{ "JIT_BATCH_SIZE", "0", "0" }, { "NOLOCALS", "1", "1" },
+		{ "OPENPILOT_HACKS", "1", "1" }, { "DEBUG", "0", NULL },
+	};
+	struct pair *v = none();
+	const char *value;
+	char *path;
+	size_t i;
+
+	for (i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		value = getenv(defaults[i].name);
+		if (!is_number(value))
+			value = supercombo ? defaults[i].supercombo :
+			    defaults[i].split;
+		if (value != NULL)
+			v = set(v, defaults[i].name, value);
+	}
+	/* a known HCQ failure: never for a supercombo */
+	if (!supercombo && is_number(getenv("QCOM_PRIORITY")))
+		v = set(v, "QCOM_PRIORITY", getenv("QCOM_PRIORITY"));
+	v = set(v, "PYTHONHASHSEED", "0");
+	path = mr_fmt("%s:%s/tinygrad_repo", p->root, p->root);
+	v = set(v, "PYTHONPATH", path);
+	free(path);
+	return v;
+}
+
+/* one line of tools/device/environment; its format is described there */
+static struct pair *
+one_line(struct pair *v, char *line, const char *arch, const char *version)
+{
+	char *word[4], *save = NULL;
+	size_t n = 0;
+
+	for (word[0] = strtok_r(line, " \t", &save); n < 4 && word[n] != NULL;
+	    n++)
+		if (n < 3)
+			word[n + 1] = strtok_r(NULL, " \t", &save);
+	if (n < 4 || word[0][0] == '#' || strcmp(word[0], "keep") == 0)
+		return v;
+	if (strcmp(word[0], "all") != 0 && strcmp(word[0], arch) != 0)
+		return v;
+	if (strcmp(word[1], "-") != 0 &&
+	    strncmp(version, word[1], strlen(word[1])) != 0)
+		return v;
+	return set(v, word[2], word[3]);
+}
+
+static struct pair *
+driver_pinned(const struct place *p, struct mr_err *e)
+{
+	struct utsname u;
+	struct pair *v = none();
+	char *path, *text, *line, *next;
+	size_t n;
+
+	path = mr_fmt("%s/environment", p->scripts);
+	text = mr_slurp(path, MR_BUF, &n, e);
+	free(path);
+	if (text == NULL) {
+		pairs_free(v);
+		return NULL;
+	}
+	uname(&u);
+	for (line = text; line != NULL; line = next) {
+		if ((next = strchr(line, '\n')) != NULL)
+			*next++ = '\0';
+		v = one_line(v, line, strcmp(u.machine, "aarch64") == 0 ?
+		    "arm64" : u.machine, p->version);
+	}
+	free(text);
+	return v;
+}
+
+struct pair *
+place_pinned(const struct place *p, int supercombo, struct mr_err *e)
+{
+	return p->starpilot ? starpilot_pinned(p, supercombo) :
+	    driver_pinned(p, e);
+}
+
+struct pair *
+place_kept(const struct place *p)
+{
+	static const char *const kept[] = { "PATH", "HOME", "TMPDIR" };
+	struct pair *v = none();
+	char *meta;
+	size_t i;
+
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (getenv(kept[i]) != NULL)
+			v = set(v, kept[i], getenv(kept[i]));
+	if (!p->starpilot) {
+		meta = mr_fmt("%s/onnx-meta", p->bin);
+		v = set(v, "MR_ONNX_META", getenv("MR_ONNX_META") != NULL ?
+		    getenv("MR_ONNX_META") : meta);
+		free(meta);
+	}
+	return v;
+}
