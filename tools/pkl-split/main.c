@@ -63,6 +63,7 @@ name_ok(const char *name)
 static int
 plan(const struct job *j, struct set *s, int *fd, struct stat *st)
 {
+	uint64_t parts, fit;
 	struct stat there;
 	char *path;
 
@@ -83,16 +84,17 @@ plan(const struct job *j, struct set *s, int *fd, struct stat *st)
 	}
 	s->n = 0;
 	if (s->size > j->limit || j->force) {
-		if ((s->size - 1) / s->part >= PARTS_MAX) {
+		parts = (s->size - 1) / s->part + 1;
+		fit = (s->size - 1) / PARTS_MAX + 1;
+		if (parts > PARTS_MAX) {
 			warnx("%s: %llu parts of %llu bytes, wanted at most "
 			    "%d: -z %llu would fit", j->file,
-			    (unsigned long long)((s->size - 1) / s->part + 1),
+			    (unsigned long long)parts,
 			    (unsigned long long)s->part, PARTS_MAX,
-			    (unsigned long long)((s->size - 1) / PARTS_MAX +
-			    1));
+			    (unsigned long long)fit);
 			return MR_NO;
 		}
-		s->n = (size_t)((s->size - 1) / s->part + 1);
+		s->n = (size_t)parts;
 	}
 	path = mr_fmt("%s/%s", s->dir, s->name);
 	s->keep = stat(path, &there) == 0 && there.st_dev == st->st_dev &&

@@ -17,9 +17,10 @@ record_load(struct mr_json *record, const char *path, char hex[MR_HEX],
 	s = mr_json_str(*record, "sha256", "");
 	*size = mr_json_int(*record, "size", -1);
 	if (!mr_oid_ok(s)) {
+		mr_fail(e, "%s: sha256 is \"%.80s\", wanted 64 hex digits",
+		    path, s);
 		mr_json_free(*record);
-		return mr_fail(e, "%s: sha256 is \"%.80s\", wanted 64 hex "
-		    "digits", path, s);
+		return -1;
 	}
 	memcpy(hex, s, MR_HEX);
 	return 0;

@@ -148,7 +148,7 @@ child_run(struct step *s, char *const argv[])
 		f[i].fd = fd[i][0];
 	}
 	catch_signals(&mask);
-	pid = mr_spawn(argv, -2, fd[0][1], fd[1][1], 0);
+	pid = mr_spawn((const char *const *)argv, -2, fd[0][1], fd[1][1], 0);
 	ws = errno;
 	close(fd[0][1]);
 	close(fd[1][1]);
