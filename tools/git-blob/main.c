@@ -130,22 +130,6 @@ do_sources(struct repo *r, const char *format, int big)
 	return status;
 }
 
-/* The URL without what stands before an @: messages end up in logs. */
-static char *
-without_user(const char *url)
-{
-	const char *host, *at, *end;
-
-	host = strstr(url, "://");
-	if (host == NULL)
-		return mr_strdup(url);
-	host += 3;
-	end = host + strcspn(host, "/?#");
-	for (at = end; at > host && at[-1] != '@'; at--)
-		;
-	return mr_fmt("%.*s%s", (int)(host - url), url, at);
-}
-
 /* PATH as a file:// URL: git runs elsewhere, and a promisor's name may not
  * begin with a slash. */
 static char *
@@ -180,7 +164,7 @@ set_url(struct repo *r, const char *url)
 	if (strstr(url, "://") == NULL)
 		real = realpath(url, NULL);
 	r->url = real != NULL ? file_url(real) : mr_strdup(url);
-	r->shown = real != NULL ? real : without_user(url);
+	r->shown = real != NULL ? real : mr_git_shown(url);
 }
 
 /* Opens the repository, or makes it, and finds the commit in it. */

@@ -218,13 +218,15 @@ copy(int fd)
 	return n;
 }
 
-/* A packed blob would be loaded whole by libgit2: git streams it. */
+/* A packed blob would be loaded whole by libgit2: git streams it, and the
+ * windows keep it from having all of the pack mapped at once. */
 static int
 stream(struct repo *r, const struct entry *f)
 {
 	char oid[GIT_OID_HEXSZ + 1], *dir;
 	const char *argv[] = { "git", NULL, "-c", "core.bigFileThreshold=1m",
-	    "cat-file", "blob", oid, NULL };
+	    "-c", "core.packedGitWindowSize=1m", "-c",
+	    "core.packedGitLimit=8m", "cat-file", "blob", oid, NULL };
 	int64_t n;
 	pid_t pid;
 	int fd[2], status;

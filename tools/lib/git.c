@@ -87,6 +87,21 @@ mr_git_url(const char *url, struct mr_err *e)
 	return 0;
 }
 
+char *
+mr_git_shown(const char *url)
+{
+	const char *host, *at, *end;
+
+	host = strstr(url, "://");
+	if (host == NULL)
+		return mr_strdup(url);
+	host += 3;
+	end = host + strcspn(host, "/?#");
+	for (at = end; at > host && at[-1] != '@'; at--)
+		;
+	return mr_fmt("%.*s%s", (int)(host - url), url, at);
+}
+
 /* the user's own list of transports stands, where there is one */
 static int allow_is_ours;
 
@@ -161,10 +176,11 @@ hung_up(int fd, int ms)
 static void
 keep(const char *const argv[], int line)
 {
-	int64_t end;
+	int64_t start, end;
 	pid_t pid;
 	int ms = 1, ws;
 
+	start = now_ms();
 	setsid();
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
@@ -183,7 +199,9 @@ keep(const char *const argv[], int line)
 				poll(NULL, 0, 10);
 			kill(0, SIGKILL);
 		}
-		ms = ms < 20 ? ms * 2 : 20;
+		/* a quick git is not held up, a slow one not looked at much */
+		ms = now_ms() - start < 160 ? 1 + (int)(now_ms() - start) / 8 :
+		    20;
 	}
 	_exit(WIFSIGNALED(ws) ? 128 + WTERMSIG(ws) : WEXITSTATUS(ws));
 }

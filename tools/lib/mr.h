@@ -149,6 +149,8 @@ const char	*mr_json_str(struct mr_json object, const char *key,
 int64_t	mr_json_int(struct mr_json object, const char *key, int64_t fallback);
 /* A member's truth, or FALLBACK. */
 int	mr_json_bool(struct mr_json object, const char *key, int fallback);
+/* Same type and content? The order of members does not count. */
+int	mr_json_equal(struct mr_json a, struct mr_json b);
 /* Builders. set and push take V over (or copy it when borrowed, _copy). */
 struct mr_json	mr_json_object(void);
 struct mr_json	mr_json_array(void);
@@ -198,6 +200,8 @@ struct mr_git {
 /* -1 if URL is no place to fetch from: an option, a remote helper (x::y),
  * http or git beyond this machine, a control character. */
 int	mr_git_url(const char *url, struct mr_err *e);
+/* URL without user and password, fit for a message; the caller frees. */
+char	*mr_git_shown(const char *url);
 /* Forgets what the environment says of another repository, forbids prompts.
  * Once, before any git. */
 void	mr_git_env(void);
@@ -227,13 +231,15 @@ void	mr_key_record(const struct mr_key *k, struct mr_json *record,
  * as "name: was X, is Y"; NULL if all agree. The caller frees. */
 char	*mr_key_diff(const struct mr_key *k, struct mr_json record,
 	    const char *prefix);
-/* The three keys. SOURCE is results/ID_source.json; IDENTITY what
- * `models --identity` prints. */
+/* The compiler's share of a key from IDENTITY, what `models --identity`
+ * prints; -1 if that names no toolchain (K is then to be freed as well). */
+int	mr_key_device(struct mr_key *k, struct mr_json identity);
+/* The three keys. SOURCE is results/ID_source.json. */
 void	mr_key_fetch(struct mr_key *k, const char *format, int gpu,
 	    const char *ref);
 void	mr_key_compile(struct mr_key *k, const char *format,
 	    const char *version, int gpu, struct mr_json source,
-	    struct mr_json identity);
+	    const struct mr_key *device);
 void	mr_key_ready(struct mr_key *k, const char *sha256, uint64_t limit,
 	    uint64_t part);
 
@@ -253,10 +259,11 @@ struct mr_catalog {
 	size_t		 n;
 	struct mr_json	*roots;		/* what the texts are borrowed from */
 	size_t		 nroots;
+	struct mr_model	**sorted;	/* by id, for mr_catalog_find */
 };
 
-/* Reads maps and manifests, checks every name. The first manifest that has
- * an id gives its version. LOOSE lets a ref be a branch name. */
+/* Reads maps and manifests, checks every name; ids must differ in more than
+ * case. The first manifest that has an id gives its version. LOOSE lets a ref be a branch name. */
 int	mr_catalog_load(struct mr_catalog *c, char *const maps[],
 	    char *const manifests[], int loose, struct mr_err *e);
 const struct mr_model	*mr_catalog_find(const struct mr_catalog *c,
