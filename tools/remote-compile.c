@@ -5,6 +5,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,9 +29,25 @@ usage(FILE *f)
 
 /* ---- the local transport: `models` on this machine ---- */
 
-/* asks the compiler who it is; a root that the caller frees */
+/* a compiler's status as ours; it has said why it failed, unless a signal
+ * ended it, which is no verdict on its input */
 static int
-local_identity(struct mr_json *identity)
+status_of(int status, const char *what)
+{
+	if (status == -1)
+		warn("%s", what);
+	else if (status > 128)
+		warnx("%s: killed by signal %d%s", what, status - 128,
+		    status - 128 == SIGKILL ? " (out of memory?)" : "");
+	else if (status > MR_UNFIT && status != MR_AGAIN)
+		warnx("%s: ended with status %d", what, status);
+	return status == MR_OK || status == MR_NO || status == MR_AGAIN ?
+	    status : MR_UNFIT;
+}
+
+/* asks the compiler who it is: a root and a key that the caller frees */
+static int
+local_identity(struct mr_json *identity, struct mr_key *device)
 {
 	const char *argv[] = { "models", "--identity", NULL };
 	struct mr_err e;
@@ -38,14 +55,10 @@ local_identity(struct mr_json *identity)
 	int status;
 
 	text = mr_capture(argv, MR_BUF, 60, &status);
-	if (text == NULL || status == -1) {
-		warn("models");
+	status = status_of(text == NULL ? -1 : status, "models --identity");
+	if (status != MR_OK) {
 		free(text);
-		return MR_UNFIT;
-	}
-	if (status != 0) {
-		free(text);
-		return MR_UNFIT;	/* it has said why */
+		return status == MR_AGAIN ? MR_AGAIN : MR_UNFIT;
 	}
 	if (mr_json_parse(identity, text, strlen(text), &e) == -1) {
 		warnx("models --identity: %s", e.text);
@@ -53,7 +66,12 @@ local_identity(struct mr_json *identity)
 		return MR_UNFIT;
 	}
 	free(text);
-	return MR_OK;
+	if (mr_key_device(device, *identity) == 0)
+		return MR_OK;
+	warnx("models --identity: wanted an object that names a toolchain");
+	mr_key_free(device);
+	mr_json_free(*identity);
+	return MR_UNFIT;
 }
 
 /* runs the compiler; its log is our standard error */
@@ -64,6 +82,7 @@ local_compile(const char *in, const char *out)
 	    in, "--output-dir", out, "--input-format",
 	    o.format, "--no-split", NULL, NULL, NULL, NULL };
 	size_t n = 10;
+	char *what;
 	int status;
 
 	if (o.version[0] != '\0') {
@@ -72,26 +91,96 @@ local_compile(const char *in, const char *out)
 	}
 	if (o.gpu)
 		argv[n++] = "--external-gpu";
-	status = mr_run(argv, -2, STDERR_FILENO, -1, 0);
-	if (status == -1)
-		warn("models");
-	else if (status > 128)
-		warnx("%s: models was killed by signal %d", o.id,
-		    status - 128);
-	return status == 0 || status == MR_NO || status == MR_AGAIN ? status :
-	    status > 128 ? MR_NO : MR_UNFIT;
+	what = mr_fmt("%s: models", o.id);
+	status = status_of(mr_run(argv, -2, STDERR_FILENO, -1, 0), what);
+	free(what);
+	return status;
 }
 
 /* ---- what does not depend on where the compiler runs ---- */
+
+/* is the staged file NAME that of a component in the record? */
+static int
+listed(struct mr_json files, const char *name)
+{
+	const char *component;
+	size_t i, n;
+
+	n = strlen(o.id);
+	for (i = 0; i < mr_json_len(files); i++) {
+		component = mr_json_str(mr_json_at(files, i), "component", "");
+		if (strncmp(name, o.id, n) == 0 && name[n] == '_' &&
+		    strncmp(name + n + 1, component, strlen(component)) == 0 &&
+		    strcmp(name + n + 1 + strlen(component), ".onnx") == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* refuses sources that the record does not have: the compiler takes all that
+ * it finds, and the key would not tell of them */
+static int
+check_folder(struct mr_json files)
+{
+	struct dirent *d;
+	int status = MR_OK;
+	char *dir;
+	size_t n;
+	DIR *h;
+
+	dir = mr_fmt("onnx/%s", o.id);
+	h = opendir(dir);
+	while (h != NULL && (d = readdir(h)) != NULL) {
+		n = strlen(d->d_name);
+		if (d->d_name[0] == '.' || n < 5 ||
+		    strcmp(d->d_name + n - 5, ".onnx") != 0 ||
+		    listed(files, d->d_name))
+			continue;
+		warnx("%s/%s: is not in the record of the sources: remove it",
+		    dir, d->d_name);
+		status = MR_NO;
+	}
+	if (h != NULL)
+		closedir(h);
+	free(dir);
+	return status;
+}
+
+/* hashes one staged file against its member of the record */
+static int
+check_staged(struct mr_json f)
+{
+	const char *component, *want;
+	char hex[MR_HEX], *path;
+	struct mr_err e;
+	uint64_t size;
+	int status = MR_NO;
+
+	component = mr_json_str(f, "component", "");
+	want = mr_json_str(f, "sha256", "");
+	if (!mr_component_ok(component)) {
+		warnx("%s: its source record names \"%.40s\", wanted a "
+		    "component", o.id, component);
+		return MR_NO;
+	}
+	path = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id, component);
+	if (mr_sha256_file(path, hex, &size, &e) == -1)
+		warnx("%s", e.text);
+	else if (strcmp(hex, want) != 0)
+		warnx("%s: sha256 is %s, its record says %.64s", path, hex,
+		    want);
+	else
+		status = MR_OK;
+	free(path);
+	return status;
+}
 
 /* loads the source record and hashes the staged bytes against it */
 static int
 load_source(struct mr_json *source, const char *path)
 {
-	char hex[MR_HEX], *staged;
-	struct mr_json files, f;
+	struct mr_json files;
 	struct mr_err e;
-	uint64_t size;
 	size_t i;
 	int status = MR_OK;
 
@@ -100,29 +189,21 @@ load_source(struct mr_json *source, const char *path)
 		return MR_NO;
 	}
 	files = mr_json_get(*source, "files");
-	for (i = 0; status == MR_OK && i < mr_json_len(files); i++) {
-		f = mr_json_at(files, i);
-		staged = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id,
-		    mr_json_str(f, "component", "?"));
-		if (mr_sha256_file(staged, hex, &size, &e) == -1) {
-			warnx("%s", e.text);
-			status = MR_NO;
-		} else if (strcmp(hex, mr_json_str(f, "sha256", "")) != 0) {
-			warnx("%s: sha256 is %s, its record says %s: make "
-			    "onnx/%s fetches it again", staged, hex,
-			    mr_json_str(f, "sha256", "?"), o.id);
-			status = MR_NO;
-		}
-		free(staged);
-	}
-	if (i == 0) {
-		warnx("%s: lists no files: make onnx/%s", path, o.id);
+	if (mr_json_type(files) != MR_JSON_ARRAY || mr_json_len(files) == 0) {
+		warnx("%s: lists no files", path);
 		status = MR_NO;
 	}
+	for (i = 0; status == MR_OK && i < mr_json_len(files); i++)
+		status = check_staged(mr_json_at(files, i));
 	if (status != MR_OK) {
 		unlink(path);	/* so that the next run fetches */
-		mr_json_free(*source);
+		warnx("%s: removed: make onnx/%s fetches it again", path,
+		    o.id);
+	} else {
+		status = check_folder(files);
 	}
+	if (status != MR_OK)
+		mr_json_free(*source);
 	return status;
 }
 
@@ -244,15 +325,35 @@ collect(const char *output, const char *product, const char *record,
 	return status;
 }
 
+/* is the compiler still the one of DEVICE? */
+static int
+same_device(const struct mr_key *device)
+{
+	struct mr_json identity;
+	struct mr_key after;
+	int same, status;
+
+	status = local_identity(&identity, &after);
+	if (status != MR_OK)
+		return status;
+	same = strcmp(device->text, after.text) == 0;
+	mr_json_free(identity);
+	mr_key_free(&after);
+	if (same)
+		return MR_OK;
+	warnx("%s: the compiler changed during the compile: run make again",
+	    o.id);
+	return MR_AGAIN;
+}
+
 /* the compile under its key's own folder */
 static int
-job(const char *key, const struct mr_key *k, struct mr_json identity,
-    const char *product, const char *record)
+job(const char *key, const struct mr_key *k, const struct mr_key *device,
+    struct mr_json identity, const char *product, const char *record)
 {
-	struct mr_json after;
 	struct mr_err e;
 	char *dir, *in, *output;
-	int same, status;
+	int status;
 
 	dir = mr_fmt(".state/jobs/%s", key);
 	in = mr_fmt("onnx/%s", o.id);
@@ -261,16 +362,8 @@ job(const char *key, const struct mr_key *k, struct mr_json identity,
 		errx(MR_UNFIT, "%s", e.text);
 	clear_folder(dir);
 	status = local_compile(in, dir);
-	if (status == MR_OK && (status = local_identity(&after)) == MR_OK) {
-		same = strcmp(mr_json_str(identity, "toolchain", ""),
-		    mr_json_str(after, "toolchain", "?")) == 0;
-		mr_json_free(after);
-		if (!same) {
-			warnx("%s: the compiler changed during the compile: "
-			    "run make again", o.id);
-			status = MR_AGAIN;
-		}
-	}
+	if (status == MR_OK)
+		status = same_device(device);
 	if (status == MR_OK)
 		status = collect(output, product, record, k, identity);
 	clear_folder(dir);
@@ -285,7 +378,7 @@ static int
 compile(void)
 {
 	struct mr_json source, identity;
-	struct mr_key k;
+	struct mr_key k, device;
 	char key[MR_HEX], *path, *record, *product;
 	int status;
 
@@ -294,22 +387,23 @@ compile(void)
 	free(path);
 	if (status != MR_OK)
 		return status;
-	status = local_identity(&identity);
+	status = local_identity(&identity, &device);
 	if (status != MR_OK) {
 		mr_json_free(source);
 		return status;
 	}
-	mr_key_compile(&k, o.format, o.version, o.gpu, source, identity);
+	mr_key_compile(&k, o.format, o.version, o.gpu, source, &device);
 	mr_key_digest(&k, key);
 	record = mr_fmt("%s/%s_artifact.json", o.results, o.id);
 	product = mr_fmt("compiled/%s.pkl", o.id);
 	if (!o.force && current(record, product, key))
 		puts("current");
 	else
-		status = job(key, &k, identity, product, record);
+		status = job(key, &k, &device, identity, product, record);
 	free(product);
 	free(record);
 	mr_key_free(&k);
+	mr_key_free(&device);
 	mr_json_free(identity);
 	mr_json_free(source);
 	return status;
@@ -320,15 +414,17 @@ static int
 print_identity(void)
 {
 	struct mr_json identity;
+	struct mr_key device;
 	char *text;
 	int status;
 
-	status = local_identity(&identity);
+	status = local_identity(&identity, &device);
 	if (status != MR_OK)
 		return status;
 	text = mr_json_dump(identity, 0);
 	puts(text);
 	free(text);
+	mr_key_free(&device);
 	mr_json_free(identity);
 	return MR_OK;
 }

@@ -194,7 +194,7 @@ trust_key(const struct mr_catalog *c, const char *id, struct mr_json *rec)
 {
 	const struct mr_model *m;
 	struct mr_json source, identity;
-	struct mr_key k;
+	struct mr_key k, device;
 	struct mr_err e;
 	char *path;
 
@@ -211,9 +211,12 @@ trust_key(const struct mr_catalog *c, const char *id, struct mr_json *rec)
 	    mr_json_load(&identity, identity_path, &e) == -1)
 		errx(MR_UNFIT, "TRUST: the compiler is unknown: %s",
 		    identity_path ? e.text : "no identity was named");
-	mr_key_compile(&k, m->format, m->version, m->gpu, source, identity);
+	if (mr_key_device(&device, identity) == -1)
+		errx(MR_UNFIT, "TRUST: %s: names no toolchain", identity_path);
+	mr_key_compile(&k, m->format, m->version, m->gpu, source, &device);
 	mr_key_record(&k, rec, "");
 	mr_key_free(&k);
+	mr_key_free(&device);
 	mr_json_free(source);
 	mr_json_free(identity);
 	return 1;

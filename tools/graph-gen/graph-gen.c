@@ -78,12 +78,29 @@ want_all(struct state *s, size_t n, int last, int force, int gpu)
 			want(&s[i], last, force);
 }
 
+/* the index of the model named by the LEN bytes at ID, or -1 */
+static ssize_t
+find(const struct mr_catalog *c, const char *id, size_t len)
+{
+	const struct mr_model *m;
+	char name[MR_ID_MAX + 1];
+
+	if (len > MR_ID_MAX)
+		return -1;
+	memcpy(name, id, len);
+	name[len] = '\0';
+	m = mr_catalog_find(c, name);
+	return m != NULL ? m - c->models : -1;
+}
+
 /* understands one goal; -1 (said) if it names no model */
 static int
-take_goal(const char *goal, struct state *s, size_t n, const struct opts *o)
+take_goal(const char *goal, const struct mr_catalog *c, struct state *s,
+    const struct opts *o)
 {
-	size_t i, k, len, b, a;
+	size_t k, len, n = c->n, b, a;
 	const char *id;
+	ssize_t i;
 
 	if (strcmp(goal, "all") == 0)
 		want_all(s, n, READY, 0, o->gpu);
@@ -107,13 +124,10 @@ take_goal(const char *goal, struct state *s, size_t n, const struct opts *o)
 		}
 		id = goal + b;
 		len -= a + b;
-		for (i = 0; i < n; i++)
-			if (strlen(s[i].model->id) == len &&
-			    strncmp(s[i].model->id, id, len) == 0)
-				break;
-		if (i == n) {
+		i = find(c, id, len);
+		if (i == -1) {
 			warnx("%s: no model \"%.*s\" in the source maps%s",
-			    goal, (int)len, id, access(goal, F_OK) == 0 ?
+			    goal, (int)(len < 80 ? len : 80), id, access(goal, F_OK) == 0 ?
 			    ", though such a file lies there: remove it" :
 			    ": make status lists them");
 			return -1;
@@ -188,10 +202,12 @@ emit(const struct state *s, size_t n, char *const goals[])
 
 /* names files in compiled/ that no model owns; how many */
 static size_t
-strays(const struct state *s, size_t n)
+strays(const struct mr_catalog *c)
 {
+	static const char older[] = "_driving_tinygrad.pkl";
+	const size_t end = sizeof(older) - 1;
 	struct dirent *d;
-	size_t i, len, found = 0;
+	size_t len, found = 0;
 	DIR *dir;
 
 	dir = opendir("compiled");
@@ -199,15 +215,15 @@ strays(const struct state *s, size_t n)
 		len = strlen(d->d_name);
 		if (d->d_name[0] == '.' || mr_litter(d->d_name))
 			continue;
-		for (i = 0; i < n; i++)
-			if (strlen(s[i].model->id) + 4 == len &&
-			    strncmp(s[i].model->id, d->d_name, len - 4) == 0 &&
-			    strcmp(d->d_name + len - 4, ".pkl") == 0)
-				break;
-		if (i < n)
+		if (len > 4 && strcmp(d->d_name + len - 4, ".pkl") == 0 &&
+		    find(c, d->d_name, len - 4) != -1)
 			continue;
-		warnx("compiled/%s: belongs to no model in the source maps: "
-		    "remove it, or name its map in SOURCE_MAPS", d->d_name);
+		warnx("compiled/%s: %s", d->d_name, len > end &&
+		    strcmp(d->d_name + len - end, older) == 0 &&
+		    find(c, d->d_name, len - end) != -1 ?
+		    "has the name of an older pipeline: make init adopts it" :
+		    "belongs to no model in the source maps: remove it, or "
+		    "name its map in SOURCE_MAPS");
 		found++;
 	}
 	if (dir != NULL)
@@ -229,14 +245,15 @@ identity_age(const char *path)
 }
 
 static int
-report(const struct opts *o, const struct state *s, size_t n)
+report(const struct opts *o, const struct mr_catalog *c,
+    const struct state *s)
 {
-	size_t i, found;
+	size_t i, found, n = c->n;
 	long age;
 
 	age = identity_age(o->wanted.identity);
 	if (strcmp(o->report, "status") == 0) {
-		found = strays(s, n);
+		found = strays(c);
 		return mr_worse(found ? MR_NO : MR_OK,
 		    report_status(s, n, age));
 	}
@@ -246,7 +263,7 @@ report(const struct opts *o, const struct state *s, size_t n)
 		for (i = 0; i < n; i++)
 			if (s[i].verify != NULL)
 				fputs(s[i].verify, stdout);
-		return strays(s, n) ? MR_NO : MR_OK;
+		return strays(c) ? MR_NO : MR_OK;
 	}
 	for (i = 0; i < n; i++)
 		if (s[i].want[READY])
@@ -273,14 +290,14 @@ run(const struct opts *o, char *const goals[])
 	for (i = 0; i < c.n; i++)
 		s[i].model = &c.models[i];
 	for (i = 0; goals[i] != NULL; i++)
-		if (take_goal(goals[i], s, c.n, o) == -1)
+		if (take_goal(goals[i], &c, s, o) == -1)
 			status = MR_UNFIT;
 	if (o->report != NULL && goals[0] == NULL)
 		want_all(s, c.n, READY, 0, o->gpu);
 	if (status == MR_OK) {
 		evaluate(s, c.n, &o->wanted);
 		if (o->report != NULL)
-			status = report(o, s, c.n);
+			status = report(o, &c, s);
 		else
 			emit(s, c.n, goals);
 	}

@@ -17,10 +17,24 @@ show(const char *word)
 	size_t i;
 
 	for (i = 0; word[i] != '\0' && i < sizeof(v.s) - 1; i++)
-		v.s[i] = (unsigned char)word[i] < 0x20 || word[i] == 0x7f ?
-		    '?' : word[i];
+		v.s[i] = word[i] < 0x20 || word[i] > 0x7e ? '?' : word[i];
 	v.s[i] = '\0';
 	return v;
+}
+
+/* Is REMOTE a place to fetch from that no shell or make can misread? */
+static int
+check_remote(const char *remote, struct mr_err *e)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/@%+,=";
+
+	if (remote == NULL)
+		return mr_fail(e, "wanted a URL");
+	if (remote[strspn(remote, plain)] != '\0')
+		return mr_fail(e, "\"%s\": wanted a URL of letters, digits and "
+		    "-._~:/@%%+,= alone", show(remote).s);
+	return mr_git_url(remote, e);
 }
 
 /* one entry of a source map: id -> {ref, input_format, ...} */
@@ -28,6 +42,7 @@ static int
 read_model(struct mr_model *m, const char *map, const char *id,
     struct mr_json v, int loose, struct mr_err *e)
 {
+	struct mr_err why;
 	struct mr_json gpu;
 	const char *s;
 
@@ -64,11 +79,8 @@ read_model(struct mr_model *m, const char *map, const char *id,
 		    id);
 	m->remote = mr_json_str(v, "remote", NULL);
 	if (mr_json_type(mr_json_get(v, "remote")) != MR_JSON_NONE &&
-	    (m->remote == NULL || m->remote[0] == '\0' ||
-	    m->remote[0] == '-' ||
-	    strpbrk(m->remote, " \t\r\n'\"\\$`;&|<>()#") != NULL))
-		return mr_fail(e, "%s: %s: remote: wanted a URL without "
-		    "blanks or quotes", map, id);
+	    check_remote(m->remote, &why) == -1)
+		return mr_fail(e, "%s: %s: remote: %.400s", map, id, why.text);
 	return 0;
 }
 
@@ -107,39 +119,91 @@ by_id(const void *a, const void *b)
 	return strcasecmp((*x)->id, (*y)->id);
 }
 
-/* pointers to all models, sorted by id; the caller frees */
-static struct mr_model **
-sorted(const struct mr_catalog *c)
+/* sorts pointers to all models by id */
+static void
+sort(struct mr_catalog *c)
 {
-	struct mr_model **v;
 	size_t i;
 
-	v = mr_malloc(c->n * sizeof(*v));
+	c->sorted = mr_malloc(c->n * sizeof(*c->sorted));
 	for (i = 0; i < c->n; i++)
-		v[i] = &c->models[i];
-	qsort(v, c->n, sizeof(*v), by_id);
-	return v;
+		c->sorted[i] = &c->models[i];
+	qsort(c->sorted, c->n, sizeof(*c->sorted), by_id);
 }
 
-/* the model named ID in V, which is sorted, or NULL */
+/* the model named ID, or NULL */
 static struct mr_model *
-lookup(struct mr_model **v, size_t n, const char *id)
+lookup(const struct mr_catalog *c, const char *id)
 {
 	struct mr_model key = { .id = id }, *k = &key, **hit;
 
-	hit = bsearch(&k, v, n, sizeof(*v), by_id);
+	hit = bsearch(&k, c->sorted, c->n, sizeof(*c->sorted), by_id);
 	return hit != NULL && strcmp((*hit)->id, id) == 0 ? *hit : NULL;
+}
+
+/* one entry of a manifest, and its place there, from 1 */
+struct entry {
+	const char	*id;
+	struct mr_json	 v;
+	size_t		 at;
+};
+
+static int
+by_entry(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order;
+
+	order = strcasecmp(x->id, y->id);
+	return order != 0 ? order : x->at < y->at ? -1 : 1;
+}
+
+/* Refuses ids that are there twice; entries that are equal in every field
+ * may be: published manifests have such. */
+static int
+check_twice(struct entry *v, size_t n, const char *path, struct mr_err *e)
+{
+	size_t i;
+
+	qsort(v, n, sizeof(*v), by_entry);
+	for (i = 1; i < n; i++)
+		if (strcasecmp(v[i - 1].id, v[i].id) == 0 &&
+		    !mr_json_equal(v[i - 1].v, v[i].v))
+			return mr_fail(e, "%s: entries %zu and %zu are %s and "
+			    "%s, and differ: wanted each id once", path,
+			    v[i - 1].at, v[i].at, v[i - 1].id, v[i].id);
+	return 0;
+}
+
+/* checks one entry of a manifest */
+static int
+read_entry(struct entry *v, struct mr_json j, size_t at, const char *path,
+    struct mr_err *e)
+{
+	const char *version;
+
+	v->id = mr_json_str(j, "id", NULL);
+	v->v = j;
+	v->at = at;
+	if (v->id == NULL || !mr_id_ok(v->id))
+		return mr_fail(e, "%s: entry %zu: id is \"%s\", wanted a model "
+		    "id", path, at, show(v->id ? v->id : "").s);
+	version = mr_json_str(j, "version", NULL);
+	if (version == NULL || !mr_version_ok(version))
+		return mr_fail(e, "%s: %s: version is \"%s\", wanted v and 1 to "
+		    "4 digits", path, v->id, show(version ? version : "").s);
+	return 0;
 }
 
 /* takes versions out of one manifest: {"models": [...]} or a bare list */
 static int
-read_manifest(struct mr_catalog *c, struct mr_model **v, const char *path,
-    struct mr_err *e)
+read_manifest(struct mr_catalog *c, const char *path, struct mr_err *e)
 {
-	struct mr_json root, list, entry;
+	struct mr_json root, list;
 	struct mr_model *m;
-	const char *id, *version;
-	size_t i;
+	struct entry *v;
+	size_t i, n;
+	int rc = 0;
 
 	if (mr_json_load(&root, path, e) == -1)
 		return -1;
@@ -150,23 +214,19 @@ read_manifest(struct mr_catalog *c, struct mr_model **v, const char *path,
 	if (mr_json_type(list) != MR_JSON_ARRAY)
 		return mr_fail(e, "%s: wanted {\"models\": [...]} or a list",
 		    path);
-	for (i = 0; i < mr_json_len(list); i++) {
-		entry = mr_json_at(list, i);
-		id = mr_json_str(entry, "id", NULL);
-		if (id == NULL || !mr_id_ok(id))
-			return mr_fail(e, "%s: entry %zu: id is \"%s\", "
-			    "wanted a model id", path, i + 1,
-			    show(id ? id : "").s);
-		version = mr_json_str(entry, "version", NULL);
-		if (version == NULL || !mr_version_ok(version))
-			return mr_fail(e, "%s: %s: version is \"%s\", wanted "
-			    "v and 1 to 4 digits", path, id,
-			    show(version ? version : "").s);
-		m = lookup(v, c->n, id);
+	n = mr_json_len(list);
+	v = mr_malloc(n * sizeof(*v));
+	for (i = 0; rc == 0 && i < n; i++)
+		rc = read_entry(&v[i], mr_json_at(list, i), i + 1, path, e);
+	if (rc == 0)
+		rc = check_twice(v, n, path, e);
+	for (i = 0; rc == 0 && i < n; i++) {
+		m = lookup(c, v[i].id);
 		if (m != NULL && m->version == NULL)
-			m->version = version;
+			m->version = mr_json_str(v[i].v, "version", NULL);
 	}
-	return 0;
+	free(v);
+	return rc;
 }
 
 int
@@ -180,15 +240,15 @@ mr_catalog_load(struct mr_catalog *c, char *const maps[],
 	memset(c, 0, sizeof(*c));
 	for (i = 0; rc == 0 && maps[i] != NULL; i++)
 		rc = read_map(c, maps[i], loose, e);
-	v = sorted(c);
+	sort(c);
+	v = c->sorted;
 	for (i = 1; rc == 0 && i < c->n; i++)
 		if (strcasecmp(v[i - 1]->id, v[i]->id) == 0)
 			rc = mr_fail(e, "%s: model %s is also in %s as %s: "
 			    "ids must differ in more than case",
 			    v[i]->map, v[i]->id, v[i - 1]->map, v[i - 1]->id);
 	for (i = 0; rc == 0 && manifests[i] != NULL; i++)
-		rc = read_manifest(c, v, manifests[i], e);
-	free(v);
+		rc = read_manifest(c, manifests[i], e);
 	if (rc == -1)
 		mr_catalog_free(c);
 	return rc;
@@ -197,12 +257,7 @@ mr_catalog_load(struct mr_catalog *c, char *const maps[],
 const struct mr_model *
 mr_catalog_find(const struct mr_catalog *c, const char *id)
 {
-	size_t i;
-
-	for (i = 0; i < c->n; i++)
-		if (strcmp(c->models[i].id, id) == 0)
-			return &c->models[i];
-	return NULL;
+	return lookup(c, id);
 }
 
 void
@@ -214,5 +269,6 @@ mr_catalog_free(struct mr_catalog *c)
 		mr_json_free(c->roots[i]);
 	free(c->roots);
 	free(c->models);
+	free(c->sorted);
 	memset(c, 0, sizeof(*c));
 }

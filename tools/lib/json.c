@@ -97,7 +97,7 @@ escape_u(const char *p, const char *end)
 	int hi, lo;
 
 	hi = hex4(p + 2, end);
-	if (hi < 0)
+	if (hi <= 0)	/* a NUL would cut every text in C short */
 		return 0;
 	if (hi < 0xd800 || hi > 0xdfff)
 		return 6;
@@ -127,7 +127,8 @@ scan_string(struct scan *s, int *escaped, struct mr_err *e)
 			if (n == 0)
 				return mr_fail(e,
 				    "line %zu: a \\u escape that is no "
-				    "character (lone surrogate?)", s->line);
+				    "character (a lone surrogate or NUL)",
+				    s->line);
 		} else if ((unsigned char)*s->p < 0x20) {
 			return mr_fail(e, "line %zu: a control character "
 			    "inside a string", s->line);
@@ -221,6 +222,57 @@ colon_follows(const char *p, const char *end)
 	return p < end && *p == ':';
 }
 
+/* the length of a number at P, N bytes at most, or 0: RFC 8259 section 6 */
+static size_t
+number(const char *p, size_t n)
+{
+	static const char digits[] = "0123456789";
+	size_t i, d;
+
+	i = p[0] == '-';
+	d = strspn(p + i, digits);
+	if (d == 0 || (d > 1 && p[i] == '0'))
+		return 0;
+	i += d;
+	if (i < n && p[i] == '.') {
+		d = strspn(p + i + 1, digits);
+		if (d == 0)
+			return 0;
+		i += 1 + d;
+	}
+	if (i < n && (p[i] | 32) == 'e') {
+		i += i + 1 < n && (p[i + 1] == '+' || p[i + 1] == '-') ? 2 : 1;
+		d = strspn(p + i, digits);
+		if (d == 0)
+			return 0;
+		i += d;
+	}
+	return i;
+}
+
+/* steps over a number, true, false or null */
+static int
+scan_word(struct scan *s, struct mr_err *e)
+{
+	static const char *const words[] = { "true", "false", "null" };
+	char word[320];	/* no number that means anything is longer */
+	size_t i, n, left = (size_t)(s->end - s->p);
+
+	for (n = 0; n < left && n < sizeof(word) - 1 && s->p[n] > ' ' &&
+	    strchr("{}[]:,\"", s->p[n]) == NULL; n++)
+		word[n] = s->p[n];
+	word[n] = '\0';
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i]) == 0)
+			break;
+	if (n == sizeof(word) - 1 || (i == sizeof(words) / sizeof(words[0]) &&
+	    (n == 0 || number(word, n) != n)))
+		return mr_fail(e, *s->p == '\0' ? "line %zu: a NUL byte" :
+		    "line %zu: a word that is not JSON", s->line);
+	s->p += n;
+	return 0;
+}
+
 static int
 scan_text(struct scan *s, struct mr_err *e)
 {
@@ -256,17 +308,16 @@ scan_text(struct scan *s, struct mr_err *e)
 		case '\n':
 			s->line++;
 			break;
-		case 'N':
-		case 'n':
-			if (s->end - s->p < 4 || memcmp(s->p, "null", 4) != 0)
-				return mr_fail(e, "line %zu: a word that is "
-				    "not JSON", s->line);
-			s->p += 3;
+		case ' ':
+		case '\t':
+		case '\r':
+		case ',':
+		case ':':
 			break;
-		case '\0':
-			return mr_fail(e, "line %zu: a NUL byte", s->line);
 		default:
-			break;
+			if (scan_word(s, e) == -1)
+				return -1;
+			continue;
 		}
 		s->p++;
 	}
@@ -277,6 +328,7 @@ int
 mr_json_parse(struct mr_json *j, const char *buf, size_t n, struct mr_err *e)
 {
 	struct scan s = { .p = buf, .end = buf + n, .line = 1 };
+	const char *text, *cut;
 	jv v, msg;
 	size_t i;
 	int rc;
@@ -296,8 +348,11 @@ mr_json_parse(struct mr_json *j, const char *buf, size_t n, struct mr_err *e)
 		return 0;
 	}
 	msg = jv_invalid_get_msg(v);
-	mr_fail(e, "not JSON: %s", jv_get_kind(msg) == JV_KIND_STRING ?
-	    jv_string_value(msg) : "empty");
+	text = jv_get_kind(msg) == JV_KIND_STRING ? jv_string_value(msg) :
+	    "empty";
+	cut = strstr(text, " (while parsing");	/* all of BUF follows there */
+	mr_fail(e, "not JSON: %.*s", cut != NULL ? (int)(cut - text) : 200,
+	    text);
 	jv_free(msg);
 	return -1;
 }
@@ -470,6 +525,12 @@ mr_json_bool(struct mr_json object, const char *key, int fallback)
 	default:
 		return fallback;
 	}
+}
+
+int
+mr_json_equal(struct mr_json a, struct mr_json b)
+{
+	return jv_equal(jv_copy(in(a)), jv_copy(in(b)));
 }
 
 /* ---- building ---- */

@@ -28,7 +28,7 @@ mr_key_free(struct mr_key *k)
 void
 mr_key_add(struct mr_key *k, const char *name, const char *value)
 {
-	size_t n, v;
+	size_t i, n, v;
 
 	n = strlen(name);
 	v = strlen(value);
@@ -36,6 +36,10 @@ mr_key_add(struct mr_key *k, const char *name, const char *value)
 	memcpy(k->text + k->len, name, n);
 	k->text[k->len + n] = '=';
 	memcpy(k->text + k->len + n + 1, value, v);
+	/* one line each, whatever a device says of itself */
+	for (i = k->len + n + 1; i < k->len + n + 1 + v; i++)
+		if (k->text[i] == '\n')
+			k->text[i] = ' ';
 	k->len += n + v + 1;
 	k->text[k->len++] = '\n';
 	k->text[k->len] = '\0';
@@ -138,16 +142,33 @@ mr_key_fetch(struct mr_key *k, const char *format, int gpu, const char *ref)
 	mr_key_add(k, "commit", ref);
 }
 
-void
-mr_key_compile(struct mr_key *k, const char *format, const char *version,
-    int gpu, struct mr_json source, struct mr_json identity)
+int
+mr_key_device(struct mr_key *k, struct mr_json identity)
 {
+	static const char *const dumped[] = { "cameras", "environment" };
 	static const char *const facts[] = {
 		"image_history_pipeline", "backend", "device", "driver",
 		"tinygrad", "toolchain", "python", "compiler"
 	};
-	struct mr_json files, f;
 	char *text;
+	size_t i;
+
+	mr_key_init(k);
+	for (i = 0; i < sizeof(dumped) / sizeof(dumped[0]); i++) {
+		text = mr_json_dump(mr_json_get(identity, dumped[i]), 0);
+		mr_key_add(k, dumped[i], text);
+		free(text);
+	}
+	for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		mr_key_add(k, facts[i], mr_json_str(identity, facts[i], ""));
+	return mr_json_str(identity, "toolchain", "")[0] != '\0' ? 0 : -1;
+}
+
+void
+mr_key_compile(struct mr_key *k, const char *format, const char *version,
+    int gpu, struct mr_json source, const struct mr_key *device)
+{
+	struct mr_json files, f;
 	size_t i;
 
 	mr_key_init(k);
@@ -161,14 +182,9 @@ mr_key_compile(struct mr_key *k, const char *format, const char *version,
 		mr_key_add(k, mr_json_str(f, "component", "?"),
 		    mr_json_str(f, "sha256", "?"));
 	}
-	text = mr_json_dump(mr_json_get(identity, "cameras"), 0);
-	mr_key_add(k, "cameras", text);
-	free(text);
-	text = mr_json_dump(mr_json_get(identity, "environment"), 0);
-	mr_key_add(k, "environment", text);
-	free(text);
-	for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
-		mr_key_add(k, facts[i], mr_json_str(identity, facts[i], ""));
+	k->text = mr_realloc(k->text, k->len + device->len + 1);
+	memcpy(k->text + k->len, device->text, device->len + 1);
+	k->len += device->len;
 }
 
 void
