@@ -1,0 +1,140 @@
+#!/bin/sh
+# The man pages: well-formed, complete, of one mind with the tools; and every
+# example of a tool's page and of README.md is run.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/pipeline.sh disable=SC2154 # here: of lib.sh
+. "$here/pipeline.sh"
+
+# text PAGE: as it is read, without overstrikes
+bs=$(printf '\b')
+text() { mandoc -T ascii -O width=200 "$1" | sed "s/.$bs//g"; }
+# section NAME: of a page on standard input
+section() {
+	awk -v name="$1" '/^[A-Z]/ { on = $0 == name; next } on'
+}
+# the command lines of EXAMPLES; a \ at the end goes on
+examples() {
+	text "$1" | section EXAMPLES | awk '
+	{ sub(/^ +/, "") }
+	more || sub(/^\$ /, "") { print; more = /\\$/ }'
+}
+# one option in a line, as -x or --word: of a usage, a page, getopt's string
+of_usage() {
+	tr -s '[]|,. \t' '[\n*]' | awk '/^--./ { print }
+	/^-[A-Za-z]+$/ { for (i = 2; i <= length; i++) print "-" substr($0, i, 1) }'
+}
+of_page() {
+	awk '/^\.It Fl/ { for (i = 2; i < NF; i++)
+		if ($i == "Fl" || ($i == "|" && i > 2)) print "-" $(i + 1) }' "$1"
+}
+of_source() {
+	cat "$root/tools/$1".c "$root/tools/$1"/*.c 2>/dev/null |
+	    sed -n 's/.*getopt(argc, argv, "+*\([^"]*\)".*/\1/p' |
+	    tr -d : | sed 's/./-&\
+/g' | grep .
+}
+# lacking LIST LIST: what the first has and the second has not
+lacking() { printf '%s\n' "$1" | grep -vxF -- "$2" | sort -u; }
+
+# shellcheck disable=SC2154 # root is of lib.sh
+cd "$root" || exit 2
+for page in man/*.[157]; do
+	name=$(basename "${page%.*}") sec=${page##*.}
+	run mandoc -T lint -W warning "$page"
+	is "$(cat "$out" "$err")" '' "$page: mandoc -T lint"
+	is "$(sed -n 's/^\.Dt //p' "$page")" \
+	    "$(echo "$name" | tr '[:lower:]' '[:upper:]') $sec" "$page: .Dt"
+	want='NAME DESCRIPTION SEE ALSO'
+	[ "$sec" != 1 ] ||
+	    want='NAME SYNOPSIS DESCRIPTION EXIT STATUS EXAMPLES SEE ALSO'
+	got=$(text "$page" | grep '^[A-Z][A-Z ]*$' | tr '\n' ' ')
+	for word in NAME SYNOPSIS DESCRIPTION 'EXIT STATUS' EXAMPLES \
+	    'SEE ALSO'; do
+		case $want in
+		*"$word"*) ;;
+		*) continue ;;
+		esac
+		case " $got" in
+		*" $word "*) want=$(echo "$want" | sed "s/$word *//") ;;
+		esac
+	done
+	is "$want" '' "$page: has the sections of its kind"
+	# what it refers to is there
+	is "$(sed -n 's/^\.Xr \([^ ]*\) \([0-9]\).*/\1.\2/p' "$page" |
+	    sort -u | while read -r ref; do
+		[ -e "man/$ref" ] && continue
+		case $ref in
+		git*.1|sha256sum.1|split.1|flock.2|cat.1|ssh*.[15]|make.1|\
+		prove.1|python3.1|clang.1|curl.1|fsync.2|rename.2) ;;
+		*) echo "$ref" ;;
+		esac
+	done)" '' "$page: no reference leads nowhere"
+done
+for page in man/*.1; do
+	tool=$(basename "$page" .1)
+	run "$tool" -h
+	usage=$(of_usage <"$out")
+	described=$(of_page "$page")
+	common='-h
+-V'
+	is "$(lacking "$usage" "$described")" '' \
+	    "$tool: every option of the usage is in its page"
+	is "$(lacking "$described" "$usage
+$common")" '' "$tool: every option of its page is in the usage"
+	taken=$(of_source "$tool")
+	[ -z "$taken" ] || is "$(echo "$taken" | sort)" \
+	    "$(echo "$described" | grep '^-[^-]' | sort)" \
+	    "$tool: the options it takes are those"
+done
+
+# where the examples run: a model of a small upstream, at every stage, and
+# plain files; ~/model-rebuild is the project, $ref a commit
+upstream() {
+	sh "$root/tests/fixtures/upstream.sh" "$up" && standin || return
+	ref=$(sed -n 's/^split //p' "$up/refs")
+	sed 's/demo-split/pop22/' "$up/map.json" >map.json
+	sed 's/demo-split/pop22/' "$up/names.json" >names.json
+	mv "$up/upstream.git" openpilot.git
+	mkdir -p .state got compiled ready-for-resources
+	source-fetch -C openpilot.git -f split -r results pop22 "$ref" &&
+	remote-compile -I -D local >.state/identity.json &&
+	remote-compile -D local -f split -v v11 -r results pop22 &&
+	pkl-split -r results -i pop22 -o ready-for-resources \
+	    compiled/pop22.pkl || return
+	cp .state/identity.json identity.json
+	cp compiled/pop22.pkl x.pkl
+	cp onnx/pop22/pop22_driving_vision.onnx driving_vision.onnx
+	cp onnx/pop22/pop22_driving_policy.onnx driving_policy.onnx
+	git-blob -C openpilot.git -p "$ref" \
+	    selfdrive/modeld/models/driving_vision.onnx >pointer
+	for f in a b c; do echo $f >$f; done
+}
+mkdir "$T/sample" "$T/home"
+ln -s "$root" "$T/home/model-rebuild"
+HOME=$T/home GIT_CONFIG_NOSYSTEM=1
+MR_DEVICE_ROOT=$device MR_PYTHON=/bin/sh
+export HOME GIT_CONFIG_NOSYSTEM MR_DEVICE_ROOT MR_PYTHON
+cd "$T/sample" || exit 2
+ok 'the sample files' upstream
+export ref
+
+# try TEXT: runs the command lines on standard input in a copy of the sample
+try() {
+	rm -rf "$T/try" && cp -R "$T/sample" "$T/try" && cd "$T/try" || exit 2
+	cat >"$T/commands"
+	while read -r command; do
+		case $command in
+		*\\) ;;
+		esac
+		run sh -uc "$command" </dev/null
+		exits 0 "$1: $command"
+	done <"$T/commands"
+}
+for page in "$root"/man/*.1; do
+	tool=$(basename "$page" .1)
+	examples "$page" >"$T/examples"
+	ok "$tool: EXAMPLES show it" grep -q "\\<$tool " "$T/examples"
+	try "$tool" <"$T/examples"
+done
+finished
