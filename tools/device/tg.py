@@ -1,6 +1,8 @@
 """What every tinygrad driver here needs: metadata, camera frames, capture,
 artifacts, and the check of a saved artifact in a fresh process."""
+import contextlib
 import enum
+import fcntl
 import io
 import json
 import os
@@ -49,10 +51,12 @@ def read_metadata(path):
     raise (Refused if done.returncode == 1 else Unfit)(f"{path}: refused by onnx-meta")
   meta = json.loads(done.stdout)
   shapes = {side: {name: tuple(dims) for name, dims in meta[side].items()} for side in ("input_shapes", "output_shapes")}
-  outputs = shapes["output_shapes"]
-  name, shape = next(iter(outputs.items()))
+  name, shape = next(iter(shapes["output_shapes"].items()))
   if name != "outputs" or len(shape) != 2 or shape[0] != 1 or shape[1] < 1:
     raise Refused(f"{path}: the first output is {name} {list(shape)}, wanted outputs [1, N]")
+  for name, dims in shapes["input_shapes"].items():
+    if not dims or min(dims) < 1:
+      raise Refused(f"{path}: input {name} has shape {list(dims)}, wanted known sizes")
   for image, kind in meta["input_types"].items():
     if "img" in image and kind != UINT8:
       raise Refused(f"{path}: input {image} has element type {kind}, wanted {UINT8} (uint8)")
@@ -174,19 +178,30 @@ def read_artifact(path, out_of_band):
     return pickle.loads(code, buffers=buffers())
 
 
-def save_artifact(obj, path, out_of_band):
-  with open(path, "wb") as f:
-    write_artifact(obj, f, out_of_band)
-    f.flush()
-    if os.environ.get("MR_SYNC") != "0":
+@contextlib.contextmanager
+def output(path):
+  """A file beside PATH that takes its name when all went well, else is gone."""
+  folder, name = os.path.split(os.path.abspath(path))
+  temporary = os.path.join(folder, f".{name}.tmp")
+  with open(temporary, "ab") as f:
+    try:
+      fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise Unfit(f"{path}: another compile is writing it") from None
+    try:
+      f.truncate(0)
+      yield f
+      f.flush()
       os.fsync(f.fileno())
-
-
-def install(temporary, path):
-  os.replace(temporary, path)
-  fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+      os.replace(temporary, path)
+    except BaseException:
+      os.unlink(temporary)
+      raise
+  fd = os.open(folder, os.O_RDONLY)
   try:
     os.fsync(fd)
+  except OSError:
+    pass    # some file systems cannot: no more can be done
   finally:
     os.close(fd)
 

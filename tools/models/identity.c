@@ -26,6 +26,7 @@ struct tree {
 	char		(*hex)[MR_HEX];
 	size_t		  n, next;
 	const char	 *root;
+	int		  scripts;	/* only *.py and `environment` */
 	pthread_mutex_t	  lock;		/* of next and e */
 	struct mr_err	  e;		/* of the first file that failed */
 	int		  failed;
@@ -50,6 +51,15 @@ skipped(const char *name)
 	    mr_litter(name) || strcmp(name, "__pycache__") == 0 ||
 	    strcmp(name, ".git") == 0 ||
 	    (n > 4 && strcmp(name + n - 4, ".pyc") == 0);
+}
+
+static int
+is_script(const char *name)
+{
+	size_t n = strlen(name);
+
+	return strcmp(name, "environment") == 0 ||
+	    (n > 3 && strcmp(name + n - 3, ".py") == 0);
 }
 
 /* collects the files below root/DIR; DIR is "" or ends with a slash */
@@ -78,8 +88,9 @@ walk(struct tree *t, const char *dir)
 			sub = mr_fmt("%s/", path);
 			rc = walk(t, sub);
 			free(sub);
-		} else if (S_ISREG(st.st_mode) ||
-		    (stat(full, &st) == 0 && S_ISREG(st.st_mode))) {
+		} else if ((!t->scripts || is_script(d->d_name)) &&
+		    (S_ISREG(st.st_mode) ||
+		    (stat(full, &st) == 0 && S_ISREG(st.st_mode)))) {
 			add(t, path);
 			path = NULL;
 		}
@@ -183,13 +194,14 @@ hash_all(struct tree *t, char hex[MR_HEX], struct mr_err *e)
 }
 
 static int
-hash_tree(const char *root, char hex[MR_HEX], struct mr_err *e)
+hash_tree(const char *root, int scripts, char hex[MR_HEX], struct mr_err *e)
 {
 	struct tree t;
 	size_t i;
 
 	memset(&t, 0, sizeof(t));
 	t.root = root;
+	t.scripts = scripts;
 	if (walk(&t, "") == -1) {
 		*e = t.e;
 		for (i = 0; i < t.n; i++)
@@ -381,9 +393,9 @@ identity(const struct place *p, const char *pipeline, struct mr_err *e)
 	struct mr_json j, cameras;
 	int rc;
 
-	if (hash_tree(p->tinygrad, tree, e) == -1 || (p->starpilot ?
+	if (hash_tree(p->tinygrad, 0, tree, e) == -1 || (p->starpilot ?
 	    hash_starpilot(p->root, scripts, e) :
-	    hash_tree(p->scripts, scripts, e)) == -1)
+	    hash_tree(p->scripts, 1, scripts, e)) == -1)
 		return -1;
 	s = mr_fmt("tinygrad_tree=%s\nscripts=%s\n", tree, scripts);
 	mr_sha256_buf(s, strlen(s), both);
