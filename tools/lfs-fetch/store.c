@@ -1,0 +1,389 @@
+/* The local stores (STORE/objects/aa/bb/OID, as git-lfs has them), the part
+ * under way (STORE/incomplete/OID.part), and the way out. */
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/fs.h>
+#endif
+
+#include "lfs-fetch.h"
+
+/* the name of a stored object; the caller frees */
+static char *
+stored(const char *store, const char *oid)
+{
+	return mr_fmt("%s/objects/%.2s/%.2s/%s", store, oid, oid + 2, oid);
+}
+
+/* the name of what is not (yet) good: part or bad; the caller frees */
+static char *
+incomplete(const char *oid, const char *kind)
+{
+	return mr_fmt("%s/incomplete/%s.%s", set.store[0], oid, kind);
+}
+
+/* Moves PATH to the own store's incomplete/OID.bad; the caller frees. */
+static char *
+aside(const char *path, const char *oid)
+{
+	struct mr_err e;
+	char *dir, *bad;
+
+	dir = mr_fmt("%s/incomplete", set.store[0]);
+	bad = incomplete(oid, "bad");
+	if (mr_mkdirs(dir, &e) == -1 || rename(path, bad) == -1) {
+		free(bad);
+		bad = NULL;
+	}
+	free(dir);
+	return bad;
+}
+
+/* Does FD hold O? Leaves FD at its start. */
+static int
+holds(int fd, const struct object *o)
+{
+	char hex[MR_HEX];
+	struct stat st;
+	uint64_t size;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (uint64_t)st.st_size == o->size &&
+	    mr_sha256_fd(fd, hex, &size) == 0 && size == o->size &&
+	    strcmp(hex, o->oid) == 0 && lseek(fd, 0, SEEK_SET) == 0;
+}
+
+int
+open_checked(const char *path, const struct object *o)
+{
+	int fd;
+
+	/* a fifo under that name must not hang us */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1 || holds(fd, o))
+		return fd;
+	close(fd);
+	errno = 0;
+	return -1;
+}
+
+int
+store_find(const struct object *o)
+{
+	char *path, *bad;
+	size_t i;
+	int fd = -1;
+
+	for (i = 0; i < set.nstores && fd == -1; i++) {
+		path = stored(set.store[i], o->oid);
+		fd = open_checked(path, o);
+		if (fd == -1 && errno == 0) {
+			bad = i == 0 ? aside(path, o->oid) : NULL;
+			say("%s: the copy in the store is corrupt%s%s",
+			    name_of(o), bad != NULL ? ", moved to " : ": ",
+			    bad != NULL ? bad : path);
+			free(bad);
+		}
+		free(path);
+	}
+	return fd;
+}
+
+/* 1: FD is locked and PATH still names it; 0: another has it; -1: errno */
+static int
+mine(int fd, const char *path)
+{
+	struct stat a, b;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) == -1 && errno != ENOLCK &&
+	    errno != ENOTSUP)
+		return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+	if (fstat(fd, &a) == -1)
+		return -1;
+	if (stat(path, &b) == -1)
+		return errno == ENOENT ? 0 : -1;
+	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* hashes what an earlier run left in the part */
+static int
+take_up(struct part *p, const struct object *o)
+{
+	struct stat st;
+	char *buf;
+	ssize_t got;
+
+	p->hash = mr_sha256_new();
+	p->have = p->begun = 0;
+	if (fstat(p->fd, &st) == -1)
+		return -1;
+	if (st.st_size > 0 && (uint64_t)st.st_size > o->size)
+		return ftruncate(p->fd, 0);
+	buf = mr_malloc(MR_BUF);
+	while ((got = mr_read(p->fd, buf, MR_BUF)) > 0) {
+		mr_sha256_add(p->hash, buf, (size_t)got);
+		p->have += (uint64_t)got;
+	}
+	p->begun = p->have;
+	free(buf);
+	return got == -1 ? -1 : 0;
+}
+
+const char *
+temporary(void)
+{
+	const char *dir;
+
+	dir = getenv("TMPDIR");
+	return dir != NULL && *dir != '\0' ? dir : "/tmp";
+}
+
+/* a file to hold an object when there is no store */
+static int
+open_apart(struct object *o, struct mr_err *e)
+{
+	char *name;
+
+	if (o->path != NULL) {
+		if (mr_out_open(&o->part.out, o->path, e) == -1)
+			return -1;
+		o->part.fd = o->part.out.fd;
+		return 0;
+	}
+	name = mr_fmt("%s/lfs-fetch.XXXXXX", temporary());
+	o->part.fd = mkstemp(name);
+	if (o->part.fd == -1)
+		mr_fail(e, "%s: %s", name, strerror(errno));
+	else
+		unlink(name);
+	free(name);
+	return o->part.fd == -1 ? -1 : 0;
+}
+
+int
+part_open(struct object *o, struct mr_err *e)
+{
+	struct part *p = &o->part;
+	char *dir;
+	int rc;
+
+	if (p->fd != -1)
+		return 1;
+	if (set.nstores == 0) {
+		if (open_apart(o, e) == -1)
+			return -1;
+		p->hash = mr_sha256_new();
+		return 1;
+	}
+	dir = mr_fmt("%s/incomplete", set.store[0]);
+	rc = mr_mkdirs(dir, e);
+	free(dir);
+	if (rc == -1)
+		return -1;
+	p->path = incomplete(o->oid, "part");
+	p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	rc = p->fd == -1 ? -1 : mine(p->fd, p->path);
+	if (rc == 1 && take_up(p, o) == -1)
+		rc = -1;
+	if (rc == -1)
+		mr_fail(e, "%s: %s", p->path, strerror(errno));
+	if (rc != 1)
+		part_close(o);
+	return rc;
+}
+
+int
+part_write(struct object *o, const void *buf, size_t n)
+{
+	if (mr_write(o->part.fd, buf, n) == -1)
+		return -1;
+	mr_sha256_add(o->part.hash, buf, n);
+	o->part.have += n;
+	return 0;
+}
+
+int
+part_reset(struct object *o)
+{
+	struct part *p = &o->part;
+
+	if (p->hash != NULL)
+		mr_sha256_end(p->hash, NULL);
+	p->hash = mr_sha256_new();
+	p->have = p->begun = 0;
+	if (lseek(p->fd, 0, SEEK_SET) == -1)
+		return -1;
+	return ftruncate(p->fd, 0);
+}
+
+int
+part_holds(struct object *o, char hex[MR_HEX])
+{
+	mr_sha256_end(o->part.hash, hex);
+	o->part.hash = NULL;
+	return o->part.have == o->size && strcmp(hex, o->oid) == 0;
+}
+
+/* gives the part its name in the store */
+static int
+publish(struct object *o, struct mr_err *e)
+{
+	char *path, *slash;
+	int rc = -1;
+
+	path = stored(set.store[0], o->oid);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	if (mr_mkdirs(path, e) == 0) {
+		*slash = '/';
+		if (mine(o->part.fd, o->part.path) != 1)
+			mr_fail(e, "%s: another program took it away",
+			    o->part.path);
+		else if (mr_sync(o->part.fd) == -1 ||
+		    rename(o->part.path, path) == -1 ||
+		    mr_sync_dir(path) == -1)
+			mr_fail(e, "%s: %s", path, strerror(errno));
+		else
+			rc = 0;
+	}
+	free(path);
+	return rc;
+}
+
+int
+part_commit(struct object *o, struct mr_err *e)
+{
+	int rc;
+
+	if (set.nstores == 0 && o->path != NULL) {
+		rc = mr_out_commit(&o->part.out, e);
+		o->part.fd = -1;
+	} else {
+		rc = set.nstores == 0 ? 0 : publish(o, e);
+		if (rc == 0 && lseek(o->part.fd, 0, SEEK_SET) == -1)
+			rc = mr_fail(e, "%s: %s", o->oid, strerror(errno));
+		if (rc == 0)
+			rc = deliver(o, o->part.fd, e);
+	}
+	part_close(o);
+	return rc;
+}
+
+char *
+part_bad(struct object *o)
+{
+	char *bad = NULL;
+
+	if (o->part.path != NULL)
+		bad = aside(o->part.path, o->oid);
+	else if (o->part.out.tmp != NULL) {
+		bad = mr_fmt("%s.bad", o->path);
+		if (rename(o->part.out.tmp, bad) == -1) {
+			free(bad);
+			bad = NULL;
+		}
+	}
+	part_close(o);
+	return bad;
+}
+
+void
+part_close(struct object *o)
+{
+	struct part *p = &o->part;
+
+	if (p->hash != NULL)
+		mr_sha256_end(p->hash, NULL);
+	p->hash = NULL;
+	if (p->out.tmp != NULL)
+		mr_out_abort(&p->out);
+	else if (p->fd != -1)
+		close(p->fd);
+	p->fd = -1;
+	free(p->path);
+	p->path = NULL;
+	p->have = p->begun = 0;
+}
+
+uint64_t
+left_over(const struct object *o)
+{
+	struct stat st;
+	char *path;
+	int rc;
+
+	if (set.nstores == 0)
+		return 0;
+	path = incomplete(o->oid, "part");
+	rc = stat(path, &st);
+	free(path);
+	return rc == 0 && (uint64_t)st.st_size <= o->size ?
+	    (uint64_t)st.st_size : 0;
+}
+
+int
+part_whole(struct object *o, struct mr_err *e)
+{
+	char hex[MR_HEX];
+	int rc;
+
+	if (left_over(o) != o->size)
+		return 0;
+	rc = part_open(o, e);
+	if (rc != 1)
+		return rc;
+	if (part_holds(o, hex))
+		return part_commit(o, e) == -1 ? -1 : 1;
+	/* what an earlier run left is wrong: nobody knows who spoiled it */
+	rc = part_reset(o) == -1 ? mr_fail(e, "%s: %s", o->part.path,
+	    strerror(errno)) : 0;
+	part_close(o);
+	return rc;
+}
+
+/* all of IN to OUT; shares the blocks where the file system can */
+static int
+copy(int in, int out)
+{
+	ssize_t got;
+	char *buf;
+
+#ifdef FICLONE
+	if (ioctl(out, FICLONE, in) == 0)
+		return 0;
+#endif
+	buf = mr_malloc(MR_BUF / 4);
+	while ((got = mr_read(in, buf, MR_BUF / 4)) > 0)
+		if (mr_write(out, buf, (size_t)got) == -1)
+			break;
+	free(buf);
+	return got == 0 ? 0 : -1;
+}
+
+int
+deliver(const struct object *o, int fd, struct mr_err *e)
+{
+	struct mr_out out;
+
+	if (o->path == NULL) {
+		if (copy(fd, STDOUT_FILENO) == 0)
+			return 0;
+		return mr_fail(e, "standard output: %s", strerror(errno));
+	}
+	if (mr_out_open(&out, o->path, e) == -1)
+		return -1;
+	if (copy(fd, out.fd) == -1) {
+		mr_fail(e, "%s: %s", o->path, strerror(errno));
+		mr_out_abort(&out);
+		return -1;
+	}
+	return mr_out_commit(&out, e);
+}
