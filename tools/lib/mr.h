@@ -124,7 +124,9 @@ enum mr_json_type {
 	MR_JSON_NUMBER, MR_JSON_STRING, MR_JSON_ARRAY, MR_JSON_OBJECT
 };
 
-/* Errors name the line; a duplicate key names both lines. */
+/* Is it strict JSON (jsoncheck.c)? Errors name the line; a duplicate key
+ * names both lines. */
+int	mr_json_check(const char *buf, size_t n, struct mr_err *e);
 int	mr_json_parse(struct mr_json *j, const char *buf, size_t n,
 	    struct mr_err *e);
 /* E begins with PATH. errno is ENOENT when there is no such file. */
