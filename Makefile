@@ -74,6 +74,10 @@ FIXTURES := $(patsubst tests/fixtures/%.c,$(OUT)/test/%,$(sort $(wildcard tests/
 OBJDIRS := $(sort $(dir $(LIBOBJ) $(foreach t,$(TOOLS),$(call obj,$t)))) $(OUT)/bin/ $(OUT)/test/
 HDRS := $(sort $(wildcard tools/lib/*.h tools/*/*.h))
 
+# short lines while building; V=1 shows the commands
+Q := $(if $(filter 1,$(V)),,@)
+say = @$(if $(filter 1,$(V)),:,printf '  %-3s %s\n' $1 $2)
+
 .PHONY: tools fixtures
 tools: $(BIN)
 fixtures: $(FIXTURES)
@@ -81,17 +85,21 @@ fixtures: $(FIXTURES)
 $(OBJDIRS):
 	@mkdir -p $@
 $(OUT)/obj/%.o: tools/%.c Makefile | $(OBJDIRS)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(LIB): $(LIBOBJ)
 	@rm -f $@
-	$(AR) rc $@ $(LIBOBJ)
+	$(call say,AR,$@)
+	$(Q)$(AR) rc $@ $(LIBOBJ)
 define link
 $(OUT)/bin/$1: $(call obj,$1) $(LIB) | $(OUT)/bin/
-	$$(CC) $$(ALL_CFLAGS) -o $$@ $(call obj,$1) $(LIB) $$(ALL_LDFLAGS) $(LIBS_$1)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(ALL_CFLAGS) -o $$@ $(call obj,$1) $(LIB) $$(ALL_LDFLAGS) $(LIBS_$1)
 endef
 $(foreach t,$(TOOLS),$(eval $(call link,$t)))
 $(OUT)/test/%: tests/fixtures/%.c $(LIB) Makefile | $(OUT)/test/
-	$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(LIB) $(ALL_LDFLAGS) -ljq -lcrypto -lm -lpthread
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(LIB) $(ALL_LDFLAGS) -ljq -lcrypto -lm -lpthread
 -include $(wildcard $(OUT)/obj/*.d $(OUT)/obj/*/*.d $(OUT)/test/*.d)
 
 include mk/develop.mk
