@@ -17,7 +17,10 @@ section() {
 examples() {
 	text "$1" | section EXAMPLES | awk '
 	{ sub(/^ +/, "") }
-	more || sub(/^\$ /, "") { print; more = /\\$/ }'
+	more || sub(/^\$ /, "") {
+		more = sub(/\\$/, "")
+		printf "%s%s", $0, more ? " " : "\n"
+	}'
 }
 # one option in a line, as -x or --word: of a usage, a page, getopt's string
 of_usage() {
@@ -90,51 +93,53 @@ done
 
 # where the examples run: a model of a small upstream, at every stage, and
 # plain files; ~/model-rebuild is the project, $ref a commit
-upstream() {
-	sh "$root/tests/fixtures/upstream.sh" "$up" && standin || return
-	ref=$(sed -n 's/^split //p' "$up/refs")
-	sed 's/demo-split/pop22/' "$up/map.json" >map.json
-	sed 's/demo-split/pop22/' "$up/names.json" >names.json
-	mv "$up/upstream.git" openpilot.git
-	mkdir -p .state got compiled ready-for-resources
-	source-fetch -C openpilot.git -f split -r results pop22 "$ref" &&
-	remote-compile -I -D local >.state/identity.json &&
-	remote-compile -D local -f split -v v11 -r results pop22 &&
-	pkl-split -r results -i pop22 -o ready-for-resources \
-	    compiled/pop22.pkl || return
-	cp .state/identity.json identity.json
-	cp compiled/pop22.pkl x.pkl
-	cp onnx/pop22/pop22_driving_vision.onnx driving_vision.onnx
-	cp onnx/pop22/pop22_driving_policy.onnx driving_policy.onnx
-	git-blob -C openpilot.git -p "$ref" \
-	    selfdrive/modeld/models/driving_vision.onnx >pointer
-	for f in a b c; do echo $f >$f; done
-}
-mkdir "$T/sample" "$T/home"
+mkdir "$T/sample" "$T/home" "$T/readme" "$T/readme/build"
 ln -s "$root" "$T/home/model-rebuild"
-HOME=$T/home GIT_CONFIG_NOSYSTEM=1
-MR_DEVICE_ROOT=$device MR_PYTHON=/bin/sh
-export HOME GIT_CONFIG_NOSYSTEM MR_DEVICE_ROOT MR_PYTHON
+ln -s "$BIN" "$T/readme/build/bin"
+sh "$root/tests/fixtures/upstream.sh" "$up" && standin 1 || exit 2
+cp -R "$up" "$T/readme/build/demo"
+HOME=$T/home GIT_CONFIG_NOSYSTEM=1 MR_DEVICE_ROOT=$device MR_PYTHON=/bin/sh
+ref=$(sed -n 's/^split //p' "$up/refs")
+export HOME GIT_CONFIG_NOSYSTEM MR_DEVICE_ROOT MR_PYTHON ref
 cd "$T/sample" || exit 2
-ok 'the sample files' upstream
-export ref
+sed 's/demo-split/pop22/' "$up/map.json" >map.json
+sed 's/demo-split/pop22/' "$up/names.json" >names.json
+mv "$up/upstream.git" openpilot.git
+mkdir -p .state got compiled ready-for-resources
+ok 'sources for the examples' \
+    source-fetch -C openpilot.git -f split -r results pop22 "$ref"
+ok 'a compiler for the examples' remote-compile -I -D local
+cp "$out" identity.json
+cp "$out" .state/identity.json
+ok 'an artifact for the examples' \
+    remote-compile -D local -f split -v v11 -r results pop22
+ok 'an upload set for the examples' pkl-split -r results -i pop22 \
+    -o ready-for-resources compiled/pop22.pkl
+cp compiled/pop22.pkl x.pkl
+for f in vision policy; do
+	cp "onnx/pop22/pop22_driving_$f.onnx" "driving_$f.onnx"
+done
+git-blob -C openpilot.git -p "$ref" \
+    selfdrive/modeld/models/driving_vision.onnx >pointer
+for f in a b c; do echo "$f" >"$f"; done
 
-# try TEXT: runs the command lines on standard input in a copy of the sample
-try() {
-	rm -rf "$T/try" && cp -R "$T/sample" "$T/try" && cd "$T/try" || exit 2
-	cat >"$T/commands"
-	while read -r command; do
-		case $command in
-		*\\) ;;
-		esac
-		run sh -uc "$command" </dev/null
-		exits 0 "$1: $command"
-	done <"$T/commands"
-}
 for page in "$root"/man/*.1; do
 	tool=$(basename "$page" .1)
 	examples "$page" >"$T/examples"
 	ok "$tool: EXAMPLES show it" grep -q "\\<$tool " "$T/examples"
-	try "$tool" <"$T/examples"
+	rm -rf "$T/try" && cp -R "$T/sample" "$T/try" && cd "$T/try" || exit 2
+	while read -r command; do
+		run sh -uc "$command" </dev/null
+		exits 0 "$tool: $command"
+	done <"$T/examples"
 done
+
+# README.md: the pipeline by hand
+cd "$T/readme" || exit 2
+awk '/^## / { on = /The pipeline by hand/ } on && /^    /' \
+    "$root/README.md" >by-hand.sh
+run sh -eu by-hand.sh
+exits 0 'README.md: the pipeline by hand'
+is "$(tail -n 2 "$out" | cut -c1-64 | sort -u | wc -l | tr -d ' ')" 1 \
+    'README.md: the same digest twice'
 finished
