@@ -145,6 +145,7 @@ def operator(kind, x, a):
     "Gemm": lambda: x[0] @ x[1].T + x[2],
     "Relu": lambda: np.maximum(x[0], 0),
     "Elu": lambda: np.where(x[0] > 0, x[0], np.expm1(np.minimum(x[0], 0))),
+    "ReduceMean": lambda: x[0].mean(axis=tuple(a["axes"])),
     "Flatten": lambda: x[0].reshape(x[0].shape[0], -1),
     "Reshape": lambda: x[0].reshape(x[1]),
     "Transpose": lambda: x[0].transpose(a["perm"]),

@@ -197,20 +197,16 @@ def describe(args):
   return artifact
 
 
-def load_runner(path):
+def attempt(what, action):
+  """ACTION's value; a failure becomes one line that begins with WHAT."""
   try:
-    return OnnxRunner(path)
-  except Exception as e:
-    raise Refused(f"{path}: tinygrad cannot read it: {type(e).__name__}: {e}") from e
-
-
-def capture(what, function, trial):
-  try:
-    return tg.capture(label(what), function, trial)
-  except (Refused, OSError, MemoryError):
+    return action()
+  except (OSError, MemoryError):
     raise
+  except Refused as e:
+    raise Refused(f"{what}: {e}") from e
   except Exception as e:    # whatever an unknown model makes tinygrad stumble over
-    raise Refused(f"{label(what)}: tinygrad cannot run it: {type(e).__name__}: {e}".splitlines()[0]) from e
+    raise Refused(f"{what}: {type(e).__name__}: {e}".splitlines()[0]) from e
 
 
 def compile_model(args):
@@ -220,11 +216,11 @@ def compile_model(args):
   artifact["warp_input_keys"] = model.warp_keys
   tg.say(f"compile {args.model_type}: {', '.join(args.sources)}; frame skip {model.skip}, "
          f"tinygrad {pinned.tinygrad_version()}, {os.environ['DEV']}")
-  runners = {name: load_runner(path) for name, path in args.sources.items()}
+  runners = {name: attempt(path, lambda path=path: OnnxRunner(path)) for name, path in args.sources.items()}
   expected = {}
   for what in ("run_policy", *args.camera_resolutions):
     function = model.policy(runners) if what == "run_policy" else model.warp(what)
-    artifact[what], values = capture(what, function, model.trial(what))
+    artifact[what], values = attempt(label(what), lambda: tg.capture(label(what), function, model.trial(what)))
     expected |= values
   check_widths(artifact, model, expected)
 
@@ -260,12 +256,7 @@ def recheck(args, path, known):
 
 def check(args):
   """Runs a saved artifact on the inputs of its trials."""
-  try:
-    artifact = tg.read_artifact(args.output, args.out_of_band)
-  except OSError:
-    raise
-  except Exception as e:
-    raise Refused(f"{args.output}: cannot be loaded: {type(e).__name__}: {e}") from e
+  artifact = attempt(args.output, lambda: tg.read_artifact(args.output, args.out_of_band))
   if artifact.get("format_version") != 1 or artifact.get("model_type") != args.model_type:
     raise Refused(f"{args.output}: not an artifact of a {args.model_type}")
   model = Model(artifact, args.model_size)
@@ -274,5 +265,5 @@ def check(args):
   for what in ("run_policy", *args.camera_resolutions):
     if what not in artifact:
       raise Refused(f"{args.output}: has no {label(what)}")
-    tg.agrees(label(what), artifact[what], model.trial(what), expected)
+    attempt(label(what), lambda: tg.agrees(label(what), artifact[what], model.trial(what), expected))
   tg.say(f"check in a fresh process: {1 + len(args.camera_resolutions)} functions agree")
