@@ -68,8 +68,8 @@ for page in man/*.[157]; do
 	    sort -u | while read -r ref; do
 		[ -e "man/$ref" ] && continue
 		case $ref in
-		git*.1|sha256sum.1|split.1|flock.2|cat.1|ssh*.[15]|make.1|\
-		prove.1|python3.1|clang.1|curl.1|fsync.2|rename.2) ;;
+		git.1|git-lfs.1|git-[cfl][a-z]*.1|gitcredentials.7|git-lfs-*.[157]|sha256sum.1|split.1|flock.2|cat.1|ssh*.[15]|make.1|\
+		prove.1|sh.1|sudo.8|python3.1|clang.1|curl.1|fsync.2|rename.2) ;;
 		*) echo "$ref" ;;
 		esac
 	done)" '' "$page: no reference leads nowhere"
