@@ -2,7 +2,7 @@
 # kill -9 of the whole process group at random moments of `make -j4 all`: the
 # rerun ends with the digests of an undisturbed run.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/pipeline.sh"
+. "$here/pipeline.sh"
 rounds=${ROUNDS:-30}
 
 pipeline_up
@@ -31,8 +31,7 @@ while [ $n -lt "$rounds" ]; do
 	kill -9 -- "-$p" 2>/dev/null
 	wait $p 2>/dev/null
 	# nothing half-written under a final name: what has a record holds
-	mk verify >"$out" 2>"$err" || { [ ! -s "$W/results" ] || grep -q 'sha256 is' "$err"; } &&
-	    grep -q 'sha256 is' "$err" && { bad=$((bad + 1)); sed 's/^/# /' "$err"; }
+	mk verify >"$out" 2>"$err" || { bad=$((bad + 1)); sed 's/^/# verify: /' "$err"; }
 	mk -j4 all >"$out" 2>"$err" || { bad=$((bad + 1)); sed 's/^/# rerun: /' "$err"; }
 	digests >"$T/got" 2>/dev/null
 	cmp -s "$T/want" "$T/got" || { bad=$((bad + 1)); echo "# round $n, killed at $pause s: other digests"; }
