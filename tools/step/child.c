@@ -130,6 +130,17 @@ follow(struct step *s, pid_t pid, struct stream f[2], const sigset_t *mask)
 	return ws;
 }
 
+/* Takes it in as output that the command did not start. */
+static void
+cannot(struct step *s, const char *command, const char *why)
+{
+	char *line;
+
+	line = mr_fmt("%s: %s\n", command, why);
+	log_line(s, line, strlen(line) - 1, 0);
+	free(line);
+}
+
 int
 child_run(struct step *s, char *const argv[])
 {
@@ -137,7 +148,6 @@ child_run(struct step *s, char *const argv[])
 	int fd[2][2], i, ws;
 	sigset_t mask;
 	pid_t pid;
-	char *why;
 
 	for (i = 0; i < 2; i++) {
 		if (pipe(fd[i]) == -1 || fd[i][0] >= FD_SETSIZE)
@@ -153,11 +163,14 @@ child_run(struct step *s, char *const argv[])
 	close(fd[0][1]);
 	close(fd[1][1]);
 	if (pid == -1) {
-		why = mr_fmt("%s: %s\n", argv[0], strerror(ws));
-		log_line(s, why, strlen(why) - 1, 0);
-		free(why);
+		cannot(s, argv[0], strerror(ws));
 		return MR_UNFIT;
 	}
 	ws = follow(s, pid, f, &mask);
+	/* POSIX lets posix_spawn tell of a failure so */
+	if (WIFEXITED(ws) && WEXITSTATUS(ws) == 127 && s->lines == 0) {
+		cannot(s, argv[0], "cannot be run");
+		return MR_UNFIT;
+	}
 	return WIFSIGNALED(ws) ? 128 + WTERMSIG(ws) : WEXITSTATUS(ws);
 }
