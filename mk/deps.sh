@@ -1,5 +1,6 @@
 #!/bin/sh
 # Installs what is missing: system packages, then the Python environment.
+# `run`: only what building and compiling need; else also what tests need.
 # As root or with YES=1 it does not ask. VENV: where the environment goes.
 set -eu
 
@@ -7,10 +8,12 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 req=$here/tools/device/requirements.txt
 VENV=${VENV:-$here/build/venv}
 
+# what `make demo` needs, then what the tests and lenses need besides
 debian="gcc clang libgit2-dev libcurl4-openssl-dev libssl-dev libjq-dev
-libssh-dev git python3 python3-venv
-cppcheck clang-tidy libclang-rt-14-dev mandoc shellcheck valgrind perl
-git-lfs openssl golang-go time"
+libssh-dev libc6-dev git ca-certificates python3 python3-venv"
+tests="cppcheck clang-tidy libclang-rt-14-dev mandoc shellcheck valgrind perl
+git-lfs openssl time procps util-linux"
+[ "${1-all}" = run ] || debian="$debian $tests"
 brew="make libgit2 curl openssl@3 jq libssh git git-lfs python@3.12 llvm
 cppcheck mandoc shellcheck"
 

@@ -18,7 +18,8 @@ help:
 # deps installs what is missing and does nothing when all is there
 deps:
 	@VENV='$(VENV)' sh mk/deps.sh
-demo: deps
+demo:
+	@VENV='$(VENV)' sh mk/deps.sh run
 	@+exec sh mk/demo.sh
 
 # ---- tests and lenses ----
