@@ -343,7 +343,7 @@ exits 2 "a full disk is status 2"
 # ---- records of strangers ----
 # record KIND TEXT: counts as stale; nothing of it leaves the workspace
 record() {
-	text="$1 record $(printf '%s' "$2" | tr '\n\t\\' '  |')"
+	text="$1 record $(printf '%s' "$2" | tr '\n\t\134' '  |')"
 	cp ../base/results/one_*.json results/
 	printf '%s' "$2" >"results/one_$1.json"
 	gg all
