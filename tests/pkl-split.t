@@ -109,7 +109,7 @@ is "$(ls -A got)" '' 'nothing is left'
 fresh
 bytes 3000 old; bytes 1500 new; bytes 700 small
 run pkl-split -l 1000 -z 600 -n x.pkl -o got old
-: >got/x.pkl.p07; : >got/x.pkl.p99; : >got/x.pkl.p100; : >got/.x.pkl.p03.tmp
+: >got/x.pkl.p07; : >got/x.pkl.p99; : >got/x.pkl.p100; : >got/.x.pkl.p03.tmp; : >got/.x.pkl.tmp
 : >got/x.pkl.p0; : >got/x.pkl.px1; : >got/y.pkl.p09; : >got/x.pkl.p01.bak
 run pkl-split -l 1000 -z 600 -n x.pkl -o got new
 python3 "$oracle" set new x.pkl want 1000 600
