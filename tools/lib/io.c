@@ -93,6 +93,8 @@ mr_mkdirs(const char *path, struct mr_err *e)
 	char *copy, *p;
 	int rc = 0;
 
+	if (*path == '\0')
+		return mr_fail(e, "\"\": not a folder");
 	copy = mr_strdup(path);
 	for (p = copy; rc == 0 && p != NULL; ) {
 		p = strchr(p + 1, '/');
