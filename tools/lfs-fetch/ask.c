@@ -66,7 +66,7 @@ unanswered(struct request *r, CURLcode rc)
 	} else {
 		said = batch_said(r->text, r->ntext);
 		why = r->code == 401 && !r->auth ?
-		    mr_strdup("401, and git-credential has nothing for it") :
+		    mr_strdup(NO_LOGIN) :
 		    code_and_text(r->code, said);
 		rc = CURLE_OK;
 	}

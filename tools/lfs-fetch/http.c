@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lfs-fetch.h"
 
@@ -226,22 +227,26 @@ request_load(struct object *o, struct endpoint *ep)
 	return r;
 }
 
-/* the file of authorities that the user named, or NULL: libcurl's own */
-static const char *
-authorities(void)
+/* Whom to believe: the file that the user named, or libcurl's. Its folder is
+ * left out where the file is there: libcurl then reads it once, not for each
+ * connection (0.1 s and 2.5 MB). */
+static void
+authorities(CURL *c)
 {
 	static const char *const names[] = {
 		"CURL_CA_BUNDLE", "SSL_CERT_FILE", "GIT_SSL_CAINFO"
 	};
-	const char *s;
+	const char *file = NULL;
 	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		s = getenv(names[i]);
-		if (s != NULL && *s != '\0')
-			return s;
-	}
-	return NULL;
+	for (i = 0; i < 3 && (file == NULL || *file == '\0'); i++)
+		file = getenv(names[i]);
+	if (file != NULL && *file != '\0')
+		curl_easy_setopt(c, CURLOPT_CAINFO, file);
+	else
+		file = curl_version_info(CURLVERSION_NOW)->cainfo;
+	if (file != NULL && access(file, R_OK) == 0)
+		curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 }
 
 void
@@ -270,7 +275,8 @@ request_start(struct request *r, CURLM *multi)
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 1L);
 	curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 256 * 1024L);
+	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, run.n > 1 ? 32 * 1024L :
+	    128 * 1024L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
@@ -281,8 +287,7 @@ request_start(struct request *r, CURLM *multi)
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, set.wait);
 	if (r->origin.loopback)
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
-	if (authorities() != NULL)
-		curl_easy_setopt(c, CURLOPT_CAINFO, authorities());
+	authorities(c);
 	if (r->header != NULL)
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, r->header);
 	if (r->body != NULL) {

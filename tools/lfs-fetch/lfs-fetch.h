@@ -15,6 +15,8 @@ enum {
 	MAX_HOPS = 5			/* redirects of one request */
 };
 
+#define NO_LOGIN "401, and git-credential has nothing for it"
+
 /* a URL's scheme and host, what decides who may be asked and told what */
 struct origin {
 	char	*host;		/* lower case, ":port" unless the default */
@@ -50,6 +52,8 @@ struct part {
 	uint64_t		 have;		/* bytes that are there */
 	uint64_t		 begun;		/* of them, from earlier requests */
 	struct mr_sha256	*hash;		/* of them */
+	char			*buf;		/* of them, not yet written */
+	size_t			 nbuf;
 };
 
 enum state {
@@ -121,7 +125,8 @@ int	part_write(struct object *o, const void *buf, size_t n);
 int	part_whole(struct object *o, struct mr_err *e);
 /* Forgets what is there. */
 int	part_reset(struct object *o);
-/* Compares all bytes with the oid; HEX is what they are. Ends the hash. */
+/* Compares all bytes with the oid: 1, 0, or -1 with errno: they could not be
+ * written. HEX is what they are. Ends the hash. */
 int	part_holds(struct object *o, char hex[MR_HEX]);
 /* Gives a whole part its name in the store and hands it to the output. */
 int	part_commit(struct object *o, struct mr_err *e);

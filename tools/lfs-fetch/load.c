@@ -12,9 +12,12 @@ verify(struct object *o)
 {
 	char hex[MR_HEX], *bad;
 	struct mr_err e;
-	int mixed = o->part.begun > 0;
+	int mixed = o->part.begun > 0, rc;
 
-	if (part_holds(o, hex)) {
+	rc = part_holds(o, hex);
+	if (rc == -1) {
+		lose(o, MR_UNFIT, strerror(errno));
+	} else if (rc == 1) {
 		if (part_commit(o, &e) == -1)
 			lose(o, MR_UNFIT, e.text);
 		else
@@ -46,7 +49,8 @@ refused(struct request *r)
 	char *said, *why;
 
 	said = batch_said(r->text, r->ntext);
-	why = code_and_text(r->code, said);
+	why = r->code == 401 && !r->auth ? mr_strdup(NO_LOGIN) :
+	    code_and_text(r->code, said);
 	if (r->code == 416 && o->part.have > 0) {
 		r->startover = 1;
 	} else if (over_quota(r->code, said)) {

@@ -16,6 +16,11 @@
 
 #include "lfs-fetch.h"
 
+enum {
+	GATHER = 64 << 10,	/* bytes of a write to a part */
+	COPY = 128 << 10	/* more does not stay in the cache: twice as slow */
+};
+
 /* the name of a stored object; the caller frees */
 static char *
 stored(const char *store, const char *oid)
@@ -127,8 +132,8 @@ take_up(struct part *p, const struct object *o)
 		return -1;
 	if (st.st_size > 0 && (uint64_t)st.st_size > o->size)
 		return ftruncate(p->fd, 0);
-	buf = mr_malloc(MR_BUF);
-	while ((got = mr_read(p->fd, buf, MR_BUF)) > 0) {
+	buf = mr_malloc(COPY);
+	while ((got = mr_read(p->fd, buf, COPY)) > 0) {
 		mr_sha256_add(p->hash, buf, (size_t)got);
 		p->have += (uint64_t)got;
 	}
@@ -200,13 +205,32 @@ part_open(struct object *o, struct mr_err *e)
 	return rc;
 }
 
+/* writes out what part_write has gathered */
+static int
+flush(struct part *p)
+{
+	size_t n = p->nbuf;
+
+	p->nbuf = 0;
+	return n > 0 ? mr_write(p->fd, p->buf, n) : 0;
+}
+
+/* libcurl hands out 16 KiB at a time: a system call for each is dear */
 int
 part_write(struct object *o, const void *buf, size_t n)
 {
-	if (mr_write(o->part.fd, buf, n) == -1)
+	struct part *p = &o->part;
+
+	if (p->buf == NULL)
+		p->buf = mr_malloc(GATHER);
+	if (p->nbuf + n > GATHER && flush(p) == -1)
 		return -1;
-	mr_sha256_add(o->part.hash, buf, n);
-	o->part.have += n;
+	mr_sha256_add(p->hash, buf, n);
+	p->have += n;
+	if (n > GATHER)
+		return mr_write(p->fd, buf, n);
+	memcpy(p->buf + p->nbuf, buf, n);
+	p->nbuf += n;
 	return 0;
 }
 
@@ -218,7 +242,7 @@ part_reset(struct object *o)
 	if (p->hash != NULL)
 		mr_sha256_end(p->hash, NULL);
 	p->hash = mr_sha256_new();
-	p->have = p->begun = 0;
+	p->have = p->begun = p->nbuf = 0;
 	if (lseek(p->fd, 0, SEEK_SET) == -1)
 		return -1;
 	return ftruncate(p->fd, 0);
@@ -229,6 +253,8 @@ part_holds(struct object *o, char hex[MR_HEX])
 {
 	mr_sha256_end(o->part.hash, hex);
 	o->part.hash = NULL;
+	if (flush(&o->part) == -1)
+		return -1;
 	return o->part.have == o->size && strcmp(hex, o->oid) == 0;
 }
 
@@ -300,8 +326,15 @@ part_close(struct object *o)
 {
 	struct part *p = &o->part;
 
+	if (p->fd != -1)
+		(void)flush(p);	/* lost bytes only come again */
+	free(p->buf);
+	p->buf = NULL;
 	if (p->hash != NULL)
 		mr_sha256_end(p->hash, NULL);
+	/* an empty part is litter; under the lock, so nobody else's */
+	if (p->hash != NULL && p->path != NULL && p->have == 0)
+		unlink(p->path);
 	p->hash = NULL;
 	if (p->out.tmp != NULL)
 		mr_out_abort(&p->out);
@@ -340,7 +373,7 @@ part_whole(struct object *o, struct mr_err *e)
 	rc = part_open(o, e);
 	if (rc != 1)
 		return rc;
-	if (part_holds(o, hex))
+	if (part_holds(o, hex) == 1)
 		return part_commit(o, e) == -1 ? -1 : 1;
 	/* what an earlier run left is wrong: nobody knows who spoiled it */
 	rc = part_reset(o) == -1 ? mr_fail(e, "%s: %s", o->part.path,
@@ -360,8 +393,8 @@ copy(int in, int out)
 	if (ioctl(out, FICLONE, in) == 0)
 		return 0;
 #endif
-	buf = mr_malloc(MR_BUF / 4);
-	while ((got = mr_read(in, buf, MR_BUF / 4)) > 0)
+	buf = mr_malloc(COPY);
+	while ((got = mr_read(in, buf, COPY)) > 0)
 		if (mr_write(out, buf, (size_t)got) == -1)
 			break;
 	free(buf);
