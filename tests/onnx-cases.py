@@ -5,7 +5,8 @@
   onnx-cases.py refused DIR           DIR/NAME.onnx and DIR/NAME.says (a regex)
   onnx-cases.py accepted DIR          DIR/NAME.onnx, odd but valid
   onnx-cases.py bounds FILE           the lengths at which FILE may end
-  onnx-cases.py meta FILE JSON PICKLE compares with this program's own reading
+  onnx-cases.py meta FILE...          onnx-meta against this program's own reading
+  onnx-cases.py pickles               each refusal of output_slices
   onnx-cases.py mutants N             N spoiled models against onnx-probe
   onnx-cases.py slices N              N dicts of slices against onnx-probe
 
@@ -327,12 +328,12 @@ def bounds(b):
   return out + [len(b)]
 
 
-def meta(path, json_path, pickle_path):
+def meta(path):
   with open(path, "rb") as f:
     props, shapes, types = read(f.read())
+  text, data = (subprocess.run(["onnx-meta", *option, path], stdout=subprocess.PIPE, check=True).stdout for option in ([], ["-p"]))
+  text = text.decode()
   slices = OnlySlices(io.BytesIO(codecs.decode(props["output_slices"].encode(), "base64"))).load()
-  with open(json_path, encoding="utf-8") as f:
-    text = f.read()
   got = json.loads(text)
   want = {
     "model_checkpoint": props.get("model_checkpoint"),
@@ -348,8 +349,6 @@ def meta(path, json_path, pickle_path):
     "input_shapes": {k: tuple(v) for k, v in shapes[11].items()},
     "output_shapes": {k: tuple(v) for k, v in shapes[12].items()},
   }
-  with open(pickle_path, "rb") as f:
-    data = f.read()
   assert data[:2] == b"\x80\x04" and data[-1:] == b"."
   for how in (OnlySlices, OnlySlicesInPython):
     got = how(io.BytesIO(data)).load()
@@ -431,6 +430,117 @@ def both(data):
   return out[0] if out[0] == out[1] else None
 
 
+# A pickle, or a text where it is base64, and what is said of it
+PICKLES = [
+  (b'cos\nsystem\n(Vid\ntR.', 'names os.system, which could run code: only builtins.slice'),
+  (b'cbuiltins\ngetattr\n.', 'names builtins.getattr'),
+  (b'\x80\x04c__builtin__\nslice\n.', 'names __builtin__.slice'),
+  (b'\x8c\x08builtins\x8c\x0aslice.step\x93.', 'names builtins.slice.step'),
+  (b'\x8c\x08builtinsN\x93.', 'STACK_GLOBAL takes a string and None'),
+  (b'(ios\nsystem\n.', 'opcode INST could run code'),
+  (b'(cos\nsystem\no.', 'names os.system'),
+  (b'(o.', 'opcode OBJ could run code'),
+  (b'))\x81.', 'opcode NEWOBJ could run code'),
+  (b'}Va\ncbuiltins\nslice\nNRs.', 'slice gets None, wanted a tuple'),
+  (b'))}\x92.', 'opcode NEWOBJ_EX could run code'),
+  (b'}b.', 'opcode BUILD could run code'),
+  (b'\x82\x01.', 'opcode EXT1 could run code'),
+  (b'\x83\x01\x00.', 'opcode EXT2 could run code'),
+  (b'\x84\x01\x00\x00\x00.', 'opcode EXT4 could run code'),
+  (b'Pid\n.', 'opcode PERSID could run code'),
+  (b'NQ.', 'opcode BINPERSID could run code'),
+  (b'\x97.', 'opcode NEXT_BUFFER could run code'),
+  (b'}0.', 'opcode 0x30 has no place'),
+  (b'C\x01a.', 'opcode 0x43 has no place'),
+  (b'\x80\x06}.', 'protocol 6, at most 5'),
+  (b'\x80\x04\x80\x04}.', 'PROTO is not the first'),
+  (b'}.N', '1 bytes follow STOP'),
+  (b'}N.', '2 values are left, wanted one dict'),
+  (b'N.', 'the pickle is None, wanted a dict'),
+  (b'].', 'the pickle is a list, wanted a dict'),
+  (b'.', '0 values are left'),
+  (b'}', 'truncated: no STOP'),
+  (b'}}.', 'a second dict'),
+  (b'}(K\x01NtVx\ns.', 'a key is a tuple, wanted a string'),
+  (b'}K\x01Ns.', 'a key is an integer, wanted a string'),
+  (b'}Va\nNs.', 'a is None, wanted a slice'),
+  (b'}Va\nI01\ns.', 'a is a boolean, wanted a slice'),
+  (b'}Va\n]s.', 'a is a list, wanted a slice'),
+  (b'}Va\ncbuiltins\nslice\ns.', 'a is the slice type, wanted a slice'),
+  (b'}Va\ncbuiltins\nslice\n(cbuiltins\nslice\ntRs.', 'a tuple holds the slice type'),
+  (b'}Va\ncbuiltins\nslice\n)Rs.', 'slice gets a tuple of 0, wanted one to three'),
+  (b'}Va\ncbuiltins\nslice\n(NNNNtRs.', 'slice gets a tuple of 4, wanted one to three'),
+  (b'}Va\ncbuiltins\nslice\n(\x88tRs.', 'a tuple holds a boolean'),
+  (b'}Va\ncbuiltins\nslice\n(NNK\x00tRs.', 'a slice has step 0'),
+  (b'}Va\nVb\n(K\x01tRs.', 'REDUCE calls a string'),
+  (b'}(Va\ncbuiltins\nslice\n(K\x01tRVa\ncbuiltins\nslice\n(K\x01tRu.', 'the key a is there twice'),
+  (b'}(Va\nu.', 'a key without a value'),
+  (b'}V\nNs.', 'a key is empty'),
+  (b'Va\n(u.', 'an opcode finds a string, wanted a dict'),
+  (b'(s.', 'an opcode finds 0 values, wanted 3'),
+  (b'u.', 'an opcode finds no mark'),
+  (b'}q\x00h\x00.', 'a dict is fetched from the memo'),
+  (b')q\x00h\x00.', 'a tuple is fetched from the memo'),
+  (b'h\x00.', 'memo slot 0 was never written'),
+  (b'Va\nq\x00Nq\x00.', 'memo slot 0 is written twice'),
+  (b'Va\nr\xff\xff\x00\x00.', 'memo slot 65535, at most 8192'),
+  (b'g-1\n.', 'memo slot -1'),
+  (b'g 1\n.', '" 1" is not a plain decimal'),
+  (b'I 1\n.', '" 1" is not a plain decimal integer'),
+  (b'I1_0\n.', '"1_0" is not a plain decimal integer'),
+  (b'I0x1\n.', '"0x1" is not a plain decimal integer'),
+  (b'I-0\n.', '"-0" is not a plain decimal integer'),
+  (b'I007\n.', '"007" is not a plain decimal integer'),
+  (b'I\n.', '"" is not a plain decimal integer'),
+  (b'I9223372036854775808\n.', 'an integer has more than 64 bits'),
+  (b'L5\n.', 'a long integer does not end in L'),
+  (b'\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01.', 'an integer has more than 64 bits'),
+  (b'Va\\x41\n.', 'a backslash in a string'),
+  (b'V\\u12g4\n.', 'not followed by hex digits'),
+  (b'V\\U00110000\n.', 'beyond U+10FFFF'),
+  (b'V\\ud800\n.', 'a string is not UTF-8'),
+  (b'\x8c\x01\xff.', 'a string is not UTF-8'),
+  (b'X\x01\x00\x00\x00\x00.', 'a string is not UTF-8 without control'),
+  (b'X\xff\xff\xff\xff.', 'truncated: 4294967295 bytes needed, 1 are left'),
+  (b'Vabc', 'truncated: a line without end'),
+  (b'\x95\x05\x00\x00\x00\x00\x00\x00\x00}.', 'truncated: a frame needs 5 bytes, 2 are left'),
+  (b'\x95\x01\x00\x00\x00\x00\x00\x00\x00K\x01.', 'an opcode reads across the end of its frame'),
+  (b'\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x95\x01\x00\x00\x00\x00\x00\x00\x00}.', 'a frame begins inside another'),
+  ("", "empty"),
+  ("fS4", "base64 is cut off: 3 digits and 0 of ="),
+  ("fS4==", "character 5 is no base64"),
+  ("fS4=fS4=", "character 5 is no base64"),
+  ("f=S4", "character 2 is no base64"),
+  ("fS 4=", "character 3 is no base64"),
+  ("fS4-", "character 4 is no base64"),
+  ("fS5=", "base64 ends in bits that are not zero"),
+  ("A" * (1 << 20 | 4), "longer than 1048576 bytes"),
+  (b"(" * 5000, "more than 4096 values on the stack"),
+  (b"X\1\4\0\0" + b"a" * 1025 + b".", "a string of 1025 bytes, at most 1024"),
+  (b"]" + b"Na" * 40000 + b".", "more than 65536 opcodes"),
+  (pickle.dumps({str(i): slice(i) for i in range(1025)}), "more than 1024 slices"),
+]
+# pickles that Python's pickler does not write, but that are plain
+PLAIN = [
+  (b"(dVa\ncbuiltins\nslice\n(K\x00K\x05NtRs.", {"a": [0, 5, None]}),
+  (b"}\x94(Va\ncbuiltins\nslice\nq\x05(K\x05tRVb\nh\x05(NNK\x02tRu.", {"a": [None, 5, None], "b": [None, None, 2]}),
+  (b"\x80\x02}(X\x01\0\0\0a\x8c\x0b__builtin__\x8c\x05slice\x93J\xff\xff\xff\xff\x8a\x00N\x87Ru.", {"a": [-1, 0, None]}),
+  (b"I5\n.", None),
+]
+
+
+def pickles():
+  wrong = []
+  texts = [p if isinstance(p, str) else base64.b64encode(p).decode() for p, _ in PICKLES]
+  for (p, want), line in zip(PICKLES, probe("slices", "".join(t + "\n" for t in texts).encode())):
+    if not line.startswith("no output_slices: ") or want not in line:
+      wrong.append(f"{p[:60]!r}: {line}, wanted {want}")
+  for (p, want), line in zip(PLAIN, probe("slices", b"".join(base64.b64encode(p) + b"\n" for p, _ in PLAIN))):
+    if (json.loads(line[3:]) if line.startswith("ok ") else None) != want:
+      wrong.append(f"{p!r}: {line}, wanted {want}")
+  assert not wrong, "\n".join(wrong)
+
+
 def slices(n):
   rng = random.Random(2)
   whole = []
@@ -489,7 +599,10 @@ def main(what, *args):
     with open(args[0], "rb") as f:
       print(*bounds(f.read()))
   elif what == "meta":
-    meta(*args)
+    for path in args:
+      meta(path)
+  elif what == "pickles":
+    pickles()
   elif what == "mutants":
     mutants(int(args[0]))
   elif what == "slices":

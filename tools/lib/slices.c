@@ -23,8 +23,8 @@ enum kind {
 	SLICE
 };
 static const char *const kind_name[] = {
-	"nothing", "mark", "string", "integer", "boolean", "None", "tuple",
-	"list", "dict", "slice type", "slice"
+	"nothing", "a mark", "a string", "an integer", "a boolean", "None",
+	"a tuple", "a list", "a dict", "the slice type", "a slice"
 };
 
 struct value {
@@ -86,8 +86,6 @@ take(struct machine *m, size_t n)
 		return NULL;
 	}
 	m->p += n;
-	if (m->p == m->frame)
-		m->frame = NULL;
 	return p;
 }
 
@@ -401,7 +399,7 @@ get(struct machine *m, uint64_t i)
 		return bad(m, "memo slot %" PRIu64 " was never written", i);
 	v = m->memo[i];
 	if (v.kind == DICT || v.kind == LIST || v.kind == TUPLE)
-		return bad(m, "a %s is fetched from the memo",
+		return bad(m, "%s is fetched from the memo",
 		    kind_name[v.kind]);
 	return push(m, &v);
 }
@@ -470,7 +468,7 @@ op_stack_global(struct machine *m)
 	name = m->stack[--m->depth];
 	mod = m->stack[--m->depth];
 	if (mod.kind != TEXT || name.kind != TEXT)
-		return bad(m, "STACK_GLOBAL takes a %s and a %s, wanted two"
+		return bad(m, "STACK_GLOBAL takes %s and %s, wanted two"
 		    " strings", kind_name[mod.kind], kind_name[name.kind]);
 	return global(m, mod.s, mod.n, name.s, name.n);
 }
@@ -486,7 +484,7 @@ tuple(struct machine *m, size_t n, int marked)
 	v = m->stack + m->depth - n;
 	for (i = 0; i < n; i++) {
 		if (v[i].kind != INT && v[i].kind != NONE)
-			return bad(m, "a tuple holds a %s, wanted integers or"
+			return bad(m, "a tuple holds %s, wanted integers or"
 			    " None", kind_name[v[i].kind]);
 		if (i < 3) {
 			t.num[i] = v[i].num[0];
@@ -507,11 +505,14 @@ op_reduce(struct machine *m)
 	s = m->stack[--m->depth];
 	f = m->stack[--m->depth];
 	if (f.kind != SLICE_TYPE)
-		return bad(m, "REDUCE calls a %s, wanted builtins.slice",
+		return bad(m, "REDUCE calls %s, wanted builtins.slice",
 		    kind_name[f.kind]);
-	if (s.kind != TUPLE || s.n < 1 || s.n > 3)
-		return bad(m, "slice gets %s of %zu, wanted a tuple of one to"
-		    " three", kind_name[s.kind], s.n);
+	if (s.kind != TUPLE)
+		return bad(m, "slice gets %s, wanted a tuple",
+		    kind_name[s.kind]);
+	if (s.n < 1 || s.n > 3)
+		return bad(m, "slice gets a tuple of %zu, wanted one to three",
+		    s.n);
 	s.kind = SLICE;
 	if (s.n == 1) {		/* slice(stop) */
 		s.num[1] = s.num[0];
@@ -542,13 +543,13 @@ set(struct machine *m, const struct value *key, const struct value *v)
 	size_t i;
 
 	if (key->kind != TEXT)
-		return bad(m, "a key is a %s, wanted a string",
+		return bad(m, "a key is %s, wanted a string",
 		    kind_name[key->kind]);
 	mr_show(shown, key->s, key->n);
 	if (key->n == 0)
 		return bad(m, "a key is empty");
 	if (v->kind != SLICE)
-		return bad(m, "%s is a %s, wanted a slice", shown,
+		return bad(m, "%s is %s, wanted a slice", shown,
 		    kind_name[v->kind]);
 	for (i = 0; i < out->n; i++)
 		if (is(key->s, key->n, out->slice[i].name))
@@ -597,10 +598,10 @@ op_store(struct machine *m, enum kind into, size_t n, int marked)
 	if (!marked && need(m, n + 1) == -1)
 		return -1;
 	if (marked && m->depth < n + 2)
-		return bad(m, "an opcode finds no %s", kind_name[into]);
+		return bad(m, "an opcode does not find %s", kind_name[into]);
 	v = &m->stack[m->depth - n - (marked ? 2 : 1)];
 	if (v->kind != into)
-		return bad(m, "an opcode finds a %s, wanted a %s",
+		return bad(m, "an opcode finds %s, wanted %s",
 		    kind_name[v->kind], kind_name[into]);
 	if (into == LIST)
 		m->depth -= n;	/* a list ends up nowhere */
@@ -670,7 +671,7 @@ op_frame(struct machine *m)
 	if (n > (uint64_t)(m->end - m->p))
 		return bad(m, "truncated: a frame needs %" PRIu64
 		    " bytes, %td are left", n, m->end - m->p);
-	m->frame = n > 0 ? m->p + n : NULL;
+	m->frame = m->p + n;
 	return 0;
 }
 
@@ -747,6 +748,8 @@ run(struct machine *m)
 
 	for (m->ops = 0; ; m->ops++) {
 		m->at = m->p;
+		if (m->p == m->frame)
+			m->frame = NULL;
 		if (m->p == m->end)
 			return bad(m, "truncated: no STOP");
 		if (m->ops == OPS_MAX)
@@ -765,7 +768,7 @@ run(struct machine *m)
 		return bad(m, "%zu values are left, wanted one dict",
 		    m->depth);
 	if (m->stack[0].kind != DICT)
-		return bad(m, "the pickle is a %s, wanted a dict",
+		return bad(m, "the pickle is %s, wanted a dict",
 		    kind_name[m->stack[0].kind]);
 	return 0;
 }
