@@ -197,13 +197,15 @@ lfsconfig(struct repo *r, char **url)
 	dir = mr_fmt("--git-dir=%s", git_repository_path(r->git));
 	argv[1] = dir;
 	status = mr_git(&g, NULL, argv, r->seconds, 0);
-	if (status == MR_OK)
+	if (status == MR_OK) {
 		*url = last_value(g.out, g.len);
-	else if (g.nsaid > 0) {	/* silence: it has neither name */
+	} else if (g.exit == 1 && strstr(g.said, "error: ") == NULL) {
+		status = MR_OK;	/* it has neither name */
+	} else {
 		warnx("%s:.lfsconfig: git cannot read it: %s", r->ref, g.why);
-		status = MR_NO;
-	} else
-		status = MR_OK;
+		if (g.exit == 1 || g.exit == 128)
+			status = MR_NO;
+	}
 	free(g.out);
 	free(dir);
 	return status;

@@ -18,7 +18,8 @@ enum { ARGS = 32 };	/* words of a git command line but its refs */
 
 /* ---- the lock ---- */
 
-/* Waits for REPO.lock, a kernel lock; the descriptor, or -1. */
+/* Waits for REPO.lock, a kernel lock; the descriptor, -1 if it cannot be had,
+ * -2 if another has it. */
 static int
 lock(struct repo *r)
 {
@@ -30,21 +31,22 @@ lock(struct repo *r)
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd == -1)
 		warn("%s", name);
-	while (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1) {
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == -1) {
 		if (errno == ENOLCK || errno == ENOTSUP)
 			break;	/* this file system has none */
-		if (errno != EWOULDBLOCK && errno != EINTR) {
-			warn("%s: flock", name);
-			close(fd);
-			fd = -1;
-		} else if (now_ms() >= r->end) {
+		if (errno == EWOULDBLOCK && now_ms() < r->end) {
+			nanosleep(&nap, NULL);
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		close(fd);
+		fd = errno == EWOULDBLOCK ? -2 : -1;
+		if (fd == -2)
 			warnx("%s: another fetch still holds it after %u s",
 			    name, r->seconds);
-			close(fd);
-			fd = -2;
-		} else {
-			nanosleep(&nap, NULL);
-		}
+		else
+			warn("%s: flock", name);
 	}
 	free(name);
 	return fd;
@@ -202,6 +204,31 @@ said(const struct mr_git *g, const char *word)
 	return strstr(g->said, word) != NULL;
 }
 
+/* Takes back what git noted of a filter at URL before it failed: believing
+ * that URL gives what is missing, it would ask there without end. */
+static void
+unpromise(struct repo *r)
+{
+	static const char *const keys[] = { "promisor", "partialclonefilter" };
+	git_config *c;
+	char *name;
+	size_t i;
+	int rc;
+
+	/* the repository's own view of it is older than git's change */
+	name = mr_fmt("%sconfig", git_repository_commondir(r->git));
+	rc = git_config_open_ondisk(&c, name);
+	free(name);
+	if (rc < 0)
+		return;
+	for (i = 0; i < 2; i++) {
+		name = mr_fmt("remote.%s.%s", r->url, keys[i]);
+		git_config_delete_entry(c, name);
+		free(name);
+	}
+	git_config_free(c);
+}
+
 /* Fetches the commit by its id, under a ref that keeps it from being
  * collected. A user's own clone gets a plain fetch: depth and filter would
  * leave it shallow and partial. */
@@ -226,6 +253,7 @@ ask_commit(struct repo *r, struct mr_git *g, int again)
 	    said(g, "filter"))) {
 		/* a server without one or both, a dumb one for example */
 		free(g->out);
+		unpromise(r);
 		rc = git_fetch(r, g, r->url, r->url, plain, ref);
 	}
 	free(ref[0]);
@@ -396,6 +424,8 @@ ask_all(struct repo *r, char **remote)
 	}
 	if (still_wanted(r) == 0)
 		return MR_OK;
+	if (repo_broken(r))
+		return MR_NO;
 	git_oid_tostr(oid, sizeof(oid), &r->want[0]);
 	warnx("%s: %s: object %s is missing%s", r->dir, r->ref, oid,
 	    worst == MR_OK ? ": corrupt repository" : "");

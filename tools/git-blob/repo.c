@@ -1,6 +1,7 @@
 /* One repository: opening it, its commit, the bytes of its blobs. */
 #include <sys/stat.h>
 
+#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,8 @@ refused(const struct repo *r, int rc)
 	char *real;
 
 	e = git_error_last();
-	if (rc == GIT_EOWNER || strstr(git_why(), "not owned by") != NULL) {
+	/* libgit2 1.5 fails on the missing setting instead of the owner */
+	if (rc == GIT_EOWNER || strstr(git_why(), "safe.directory") != NULL) {
 		real = realpath(r->dir, NULL);
 		warnx("%s: belongs to another user, so git does not trust it; "
 		    "if you do: git config --global --add safe.directory "
@@ -105,6 +107,63 @@ repo_close(struct repo *r)
 	free(r->dir);
 }
 
+/* Do the pack at PATH and its index, which ends with the pack's checksum and
+ * its own, belong together? libgit2 passes over such a pack in silence. */
+static int
+pack_ok(const char *path)
+{
+	unsigned char sum[20], wanted[40];
+	char *idx;
+	int fd, ok = 0;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd != -1 && lseek(fd, -20, SEEK_END) != -1)
+		ok = mr_read(fd, sum, 20) == 20;
+	if (fd != -1)
+		close(fd);
+	idx = mr_fmt("%.*s.idx", (int)(strlen(path) - strlen(".pack")), path);
+	fd = open(idx, O_RDONLY | O_CLOEXEC);
+	if (fd != -1 && lseek(fd, -40, SEEK_END) != -1)
+		ok = ok && mr_read(fd, wanted, 40) == 40 &&
+		    memcmp(sum, wanted, 20) == 0;
+	else if (fd != -1 || errno != ENOENT)
+		ok = 0;	/* a pack without an index is not in use yet */
+	if (fd != -1)
+		close(fd);
+	free(idx);
+	return ok;
+}
+
+int
+repo_broken(struct repo *r)
+{
+	struct dirent *d;
+	char *dir, *path;
+	size_t n;
+	DIR *h;
+	int broken = 0;
+
+	dir = mr_fmt("%sobjects/pack", git_repository_commondir(r->git));
+	h = opendir(dir);
+	while (h != NULL && !broken && (d = readdir(h)) != NULL) {
+		n = strlen(d->d_name);
+		if (mr_litter(d->d_name) || n < 5 ||
+		    strcmp(d->d_name + n - 5, ".pack") != 0)
+			continue;
+		path = mr_fmt("%s/%s", dir, d->d_name);
+		broken = !pack_ok(path);
+		if (broken)
+			warnx("%s: corrupt repository: %s does not match its "
+			    "index; a store can be removed, it is fetched anew",
+			    r->dir, d->d_name);
+		free(path);
+	}
+	if (h != NULL)
+		closedir(h);
+	free(dir);
+	return broken;
+}
+
 int
 repo_commit(struct repo *r)
 {
@@ -113,7 +172,7 @@ repo_commit(struct repo *r)
 
 	rc = git_object_lookup(&o, r->git, &r->id, GIT_OBJECT_ANY);
 	if (rc == GIT_ENOTFOUND)
-		return ABSENT;
+		return repo_broken(r) ? BAD : ABSENT;
 	if (rc < 0) {
 		warnx("%s: %s: corrupt repository: %s", r->dir, r->ref,
 		    git_why());

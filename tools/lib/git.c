@@ -118,7 +118,13 @@ mr_git_env(void)
 	    "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE",
 	    "GIT_QUARANTINE_PATH", "GIT_PROTOCOL", "LANGUAGE" };
 	size_t i;
+	int fd;
 
+	/* where standard output is closed, no lock or pack may become it */
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
 	for (i = 0; i < sizeof(local) / sizeof(local[0]); i++)
 		unsetenv(local[i]);
 	setenv("LC_ALL", "C", 1);
@@ -321,7 +327,8 @@ verdict(const struct mr_git *g)
 	    "Authentication failed", "Permission denied (",
 	    "ccess denied", "returned error: 401", "returned error: 403",
 	    "returned error: 404", "returned error: 410",
-	    "dumb http transport", "not support shallow", NULL };
+	    "dumb http transport", "not support shallow",
+	    "does not match index", "is corrupt", NULL };
 
 	return said(g, unfit) ? MR_UNFIT : said(g, no) ? MR_NO : MR_AGAIN;
 }
@@ -469,7 +476,8 @@ mr_git(struct mr_git *g, const char *url, const char *const argv[],
 	close(out[0]);
 	close(er[0]);
 	release_ends(old);
-	if (status != MR_OK || (WIFEXITED(ws) && WEXITSTATUS(ws) == 0))
+	g->exit = WIFEXITED(ws) ? WEXITSTATUS(ws) : 128 + WTERMSIG(ws);
+	if (status != MR_OK || g->exit == 0)
 		return status;
 	find_why(g);
 	return verdict(g);

@@ -196,6 +196,7 @@ struct mr_git {
 	size_t	 len;		/* bytes of it */
 	char	 said[4096];	/* the end of its standard error */
 	size_t	 nsaid;
+	int	 exit;		/* its own status, 128 + signal */
 	char	 why[256];	/* the line of that which says why it failed */
 };
 
@@ -204,8 +205,8 @@ struct mr_git {
 int	mr_git_url(const char *url, struct mr_err *e);
 /* URL without user and password, fit for a message; the caller frees. */
 char	*mr_git_shown(const char *url);
-/* Forgets what the environment says of another repository, forbids prompts.
- * Once, before any git. */
+/* Forgets what the environment says of another repository, forbids prompts,
+ * opens closed standard descriptors (unwritable). Once, before any git. */
 void	mr_git_env(void);
 /* Runs ARGV, a git that asks URL (NULL: nobody), for at most SECONDS and as
  * long as it is not SILENT for so many (0: any). It dies with us; SIGINT,
