@@ -24,8 +24,10 @@ onnx-gen vision -f 16 -o half.onnx
 alike 'real shapes: JSON and pickle as Python reads them' ./*.onnx
 run onnx-meta vision.onnx
 is "$(cat "$out")" '{"model_checkpoint": "00000000-0000-4000-8000-000000000001/1", "output_slices": {"meta": [0, 55, null], "desire_pred": [55, 87, null], "pose": [87, 99, null], "wide_from_device_euler": [99, 105, null], "road_transform": [105, 117, null], "lane_lines": [117, 645, null], "lane_lines_prob": [645, 653, null], "road_edges": [653, 917, null], "lead": [917, 1061, null], "lead_prob": [1061, 1064, null], "hidden_state": [1064, 1576, null], "pad": [0, null, null]}, "input_shapes": {"img": [1, 12, 128, 256], "big_img": [1, 12, 128, 256]}, "output_shapes": {"outputs": [1, 1576]}, "input_types": {"img": 2, "big_img": 2}, "output_types": {"outputs": 1}}' 'JSON, word for word'
-onnx-meta -p vision.onnx >one; onnx-meta -p vision.onnx >two
-same one two 'the pickle is the same each time'
+cp vision.onnx driving_vision.onnx
+onnx-meta -p driving_vision.onnx >driving_vision_metadata.pkl
+onnx-meta -p vision.onnx >two
+same driving_vision_metadata.pkl two 'the pickle is the same each time'
 onnx-gen policy -x no-checkpoint -o c.onnx
 alike 'no checkpoint' c.onnx
 run onnx-meta -- c.onnx; exits 0 'after --'; prints '^\{"model_checkpoint": null, ' 'null is written'

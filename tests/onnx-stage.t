@@ -46,6 +46,11 @@ same v.onnx y 'a pipe: the same bytes'
 exits 0 'input is read from where the descriptor stands'
 rm -f y later skipped 'out put.onnx'
 
+cp v.onnx object
+oid=$digest
+onnx-stage -d "$oid" -z "$size" -o driving_vision.onnx <object >record.json 2>"$err"; status=$?
+exits 0 'digest and size as wanted'; same object driving_vision.onnx 'a file: the same bytes'
+
 # ---- digest and size ----
 wrong=$(printf %064d 0)
 run onnx-stage -d "$wrong" -o x <v.onnx
