@@ -13,11 +13,11 @@ text() { mandoc -T ascii -O width=200 "$1" | sed "s/.$bs//g"; }
 section() {
 	awk -v name="$1" '/^[A-Z]/ { on = $0 == name; next } on'
 }
-# the command lines of EXAMPLES; a \ at the end goes on
+# the command lines of EXAMPLES, which stand indented; a \ at the end goes on
 examples() {
 	text "$1" | section EXAMPLES | awk '
-	{ sub(/^ +/, "") }
-	more || sub(/^\$ /, "") {
+	more || /^          / {
+		sub(/^ +(\$ )?/, "")
 		more = sub(/\\$/, "")
 		printf "%s%s", $0, more ? " " : "\n"
 	}'
@@ -92,7 +92,8 @@ $common")" '' "$tool: every option of its page is in the usage"
 done
 
 # where the examples run: a model of a small upstream, at every stage, and
-# plain files; ~/model-rebuild is the project, $ref a commit
+# plain files; ~/model-rebuild is the project, $ref a commit, $oid and $size
+# are of the object in its pointer, and openpilot on GitHub is a folder here
 mkdir "$T/sample" "$T/home" "$T/readme" "$T/readme/build"
 ln -s "$root" "$T/home/model-rebuild"
 ln -s "$BIN" "$T/readme/build/bin"
@@ -104,7 +105,11 @@ export HOME GIT_CONFIG_NOSYSTEM MR_DEVICE_ROOT MR_PYTHON ref
 cd "$T/sample" || exit 2
 sed 's/demo-split/pop22/' "$up/map.json" >map.json
 sed 's/demo-split/pop22/' "$up/names.json" >names.json
+sed "s/$ref/split/" map.json >own.json
 mv "$up/upstream.git" openpilot.git
+git config -f "$HOME/.gitconfig" \
+    "url.file://$T/sample/openpilot.git.insteadOf" \
+    https://github.com/commaai/openpilot.git
 mkdir -p .state got compiled ready-for-resources
 ok 'sources for the examples' \
     source-fetch -C openpilot.git -f split -r results pop22 "$ref"
@@ -121,6 +126,9 @@ for f in vision policy; do
 done
 git-blob -C openpilot.git -p "$ref" \
     selfdrive/modeld/models/driving_vision.onnx >pointer
+oid=$(sed -n 's/^oid sha256://p' pointer) size=$(sed -n 's/^size //p' pointer)
+export oid size
+cp driving_vision.onnx object
 for f in a b c; do echo "$f" >"$f"; done
 
 for page in "$root"/man/*.1; do
