@@ -42,6 +42,8 @@ def slice_inside(name, where, width, path):
 
 def read_metadata(path):
   """onnx-meta reads the file: nothing here parses protobuf or unpickles it."""
+  if not os.path.isfile(path):
+    raise Refused(f"{path}: no such file")
   tool = os.environ.get("MR_ONNX_META", "onnx-meta")
   try:
     done = subprocess.run([tool, "--", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
