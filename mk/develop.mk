@@ -51,12 +51,9 @@ MAN5 := $(wildcard man/*.5)
 MAN7 := $(wildcard man/*.7)
 install: tools
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXEC)/device' \
-	    '$(DESTDIR)$(LIBEXEC)/mk' '$(DESTDIR)$(LIBEXEC)/catalog' \
 	    '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(MANDIR)/man5' '$(DESTDIR)$(MANDIR)/man7'
 	$(INSTALL) -m 755 $(BIN) '$(DESTDIR)$(BINDIR)'
-	$(INSTALL) -m 644 $(wildcard tools/device/*.py tools/device/*.txt) '$(DESTDIR)$(LIBEXEC)/device'
-	$(INSTALL) -m 644 $(wildcard mk/*.mk mk/*.sh) '$(DESTDIR)$(LIBEXEC)/mk'
-	$(INSTALL) -m 644 $(wildcard catalog/*) '$(DESTDIR)$(LIBEXEC)/catalog'
+	$(INSTALL) -m 644 $(filter-out %__pycache__,$(wildcard tools/device/*)) '$(DESTDIR)$(LIBEXEC)/device'
 	$(INSTALL) -m 644 $(MAN1) '$(DESTDIR)$(MANDIR)/man1'
 	$(INSTALL) -m 644 $(MAN5) '$(DESTDIR)$(MANDIR)/man5'
 	$(INSTALL) -m 644 $(MAN7) '$(DESTDIR)$(MANDIR)/man7'

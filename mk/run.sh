@@ -98,9 +98,13 @@ mv .state/graph.tmp $GRAPH
 : >.state/done
 total=$(sed -n 's/^TOTAL := //p' $GRAPH)
 current=$(sed -n 's/^CURRENT := //p' $GRAPH)
+if [ "$total" -eq 0 ]; then
+	echo "$current current, nothing to do"
+	exit
+fi
 rc=0
 # shellcheck disable=SC2086
-[ "$total" -eq 0 ] || "${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
+"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
 step -s -r results -c .state/done -n "$total" -k "$current" \
     >.state/summary 2>&1 || rc=$?
 cat .state/summary
