@@ -22,7 +22,7 @@ cppcheck -q -j2 --std=c11 --error-exitcode=1 --inline-suppr \
     '-DMR_LIBEXEC="/"' $c || rc=1
 say clang-tidy
 # shellcheck disable=SC2086
-printf '%s\n' $c | xargs -P2 -n4 sh -c 'clang-tidy -quiet "$@" -- '"$flags"' 2>/dev/null' tidy ||
+printf '%s\n' $c | xargs -P2 -n1 sh -c 'clang-tidy -quiet "$@" -- '"$flags"' 2>/dev/null' tidy ||
     rc=1
 say shellcheck
 shellcheck -x -s sh mk/*.sh .ci/run tests/*.sh tests/*.t tests/bench/*.sh ||
