@@ -299,7 +299,7 @@ op_int(struct machine *m)
 {
 	const char *s;
 	size_t n;
-	int64_t v;
+	int64_t v = 0;
 
 	s = line(m, &n);
 	if (s == NULL)
@@ -315,7 +315,7 @@ op_long(struct machine *m)
 {
 	const char *s;
 	size_t n;
-	int64_t v;
+	int64_t v = 0;
 
 	s = line(m, &n);
 	if (s == NULL)
@@ -328,7 +328,7 @@ op_long(struct machine *m)
 static int
 op_long1(struct machine *m)
 {
-	uint64_t n, v;
+	uint64_t n = 0, v = 0;
 
 	if (little(m, 1, &n) == -1)
 		return -1;
@@ -409,7 +409,7 @@ op_memo(struct machine *m, size_t width, int (*act)(struct machine *, uint64_t))
 {
 	const char *s;
 	uint64_t i;
-	int64_t v;
+	int64_t v = 0;
 	size_t n;
 
 	if (width > 0)
