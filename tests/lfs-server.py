@@ -463,18 +463,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def get_fileload(self, body):
         self.answer(302, b"", Location="file:///etc/passwd")
 
-    def get_slow(self, body):
-        """About two seconds for the whole, for a kill in the middle."""
+    def drip(self, body, seconds):
+        """The whole takes so long."""
         at = self.start(len(body))
         self.head(at, len(body))
-        step = len(body) // 40 + 1
+        step = len(body) // 50 + 1
         try:
             for i in range(at, len(body), step):
                 self.wfile.write(body[i:i + step])
-                time.sleep(0.05)
+                time.sleep(seconds / 50)
         except OSError:
             pass
         self.close_connection = True
+
+    def get_slow(self, body):
+        self.drip(body, 2)
+
+    def get_snail(self, body):
+        self.drip(body, 14)
 
 
 class TLSHandler(Handler):

@@ -59,6 +59,7 @@ unanswered(struct request *r, CURLcode rc)
 	struct endpoint *ep = r->ep;
 	char *said = NULL, *why, *tried;
 	int64_t ms;
+	size_t i;
 
 	if (rc != CURLE_OK && (r->code == 0 || r->code == 200)) {
 		why = mr_strdup(r->overlong ? "the answer is too long" :
@@ -72,7 +73,13 @@ unanswered(struct request *r, CURLcode rc)
 	}
 	if (r->code == 413 && r->n > 1)
 		ep->max = r->n / 2;
-	else if (r->overlong || hopeless(rc) || over_quota(r->code, said))
+	else if (rc == CURLE_OK &&
+	    (r->code == 404 || r->code == 410 || r->code == 422))
+		/* some servers mean these objects, not the repository */
+		for (i = 0; i < r->n; i++)
+			give_up(r->asked[i], MR_NO, why);
+	else if ((r->overlong && r->code == 200) || hopeless(rc) ||
+	    over_quota(r->code, said))
 		bury(ep, rc == CURLE_SSL_CACERT_BADFILE ? MR_UNFIT : MR_AGAIN,
 		    why);
 	else if (rc == CURLE_OK && !passing(r->code))

@@ -1,6 +1,7 @@
 /* LFS pointers -> the objects' bytes, from local stores and LFS endpoints. */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -251,6 +252,21 @@ endpoints(char *const text[], size_t n)
 	}
 }
 
+/* A closed standard descriptor must not become one of our files. */
+static void
+guard(int wants_stdout)
+{
+	int fd;
+
+	if (wants_stdout && fcntl(STDOUT_FILENO, F_GETFD) == -1)
+		err(MR_UNFIT, "standard output");
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 /* Is S a number of 1 to MAX? */
 static int
 number(const char *s, uint64_t max, uint64_t *n)
@@ -314,8 +330,10 @@ main(int argc, char *argv[])
 		}
 	if (argc != optind || (list && file != NULL))
 		return usage(stderr);
-	/* a reader that goes away is a lost write, not a death */
+	guard(!list && file == NULL);
+	/* a reader that goes away or a limit is a lost write, not a death */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	endpoints(endpoint, nendpoints);
 	return mr_finish(list ? many() : filter(file));
 }
