@@ -116,7 +116,7 @@ exits 2 'a folder is no lock'
 run lock-run lock no-such-command
 exits 2 'a command that does not exist'
 says 'no-such-command' 'is named'
-run lock-run lock true
+run lock-run -w 60 lock true
 exits 0 'and leaves the lock free'
 : >plain
 run lock-run lock ./plain

@@ -24,8 +24,10 @@ exits 0 'sha256sum -> sha-verify -q'
 is "$(cat "$out" "$err")" '' 'prints nothing'
 run sha-verify list
 is "$(cat "$out")" "$(printf 'a\nb\nc')" 'paths in the order of the list'
+run sh -c 'sha-verify <list'
+is "$(cat "$out")" "$(printf 'a\nb\nc')" '... and from standard input'
 run sh -c 'tac list | sha-verify'
-is "$(cat "$out")" "$(printf 'c\nb\na')" '... from standard input too'
+is "$(cat "$out")" "$(printf 'c\nb\na')" 'whatever that is'
 for mode in -t -b; do
 	sha256sum $mode -- a "$nl" "$cr" 'back\slash' ' lead' '*star' 'ünï' '-dash' '# hash' >list
 	run sha-verify list
