@@ -1,6 +1,7 @@
 """ONNX models crafted byte by byte, and an independent reading of them.
 
   onnx-cases.py good FILE             a small valid model
+  onnx-cases.py sized FILE BYTES      a valid model of exactly BYTES
   onnx-cases.py big FILE BYTES        a valid model of about BYTES
   onnx-cases.py refused DIR           DIR/NAME.onnx and DIR/NAME.says (a regex)
   onnx-cases.py accepted DIR          DIR/NAME.onnx, odd but valid
@@ -582,10 +583,22 @@ def big(path, size):
     f.write(OPSET + PROPS)
 
 
+def sized(size):
+  """A valid model of exactly that size."""
+  for spare in range(20):
+    b = model(rest=sub(6, b"d" * (size - len(model()) - spare)))
+    if len(b) == size:
+      return b
+  raise ValueError(size)
+
+
 def main(what, *args):
   if what == "good":
     with open(args[0], "wb") as f:
       f.write(model())
+  elif what == "sized":
+    with open(args[0], "wb") as f:
+      f.write(sized(int(args[1])))
   elif what == "big":
     big(args[0], int(args[1]))
   elif what in ("refused", "accepted"):

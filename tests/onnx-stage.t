@@ -84,6 +84,11 @@ done
 is "$bad" '' "$n refusals: status 1, one line with its own words, nothing left"
 run onnx-stage -o x <refused/pointer.onnx
 says 'x: is an LFS pointer for oid a{64}, size 12345: fetch it first$' 'a pointer says what to do'
+run onnx-stage -d "$digest" -z "$size" -o x <refused/pointer.onnx
+says 'x: is an LFS pointer' 'a pointer is not called a model of a wrong size'
+head -c 2097152 /dev/zero >zeros
+run onnx-stage -o x <zeros
+exits 1 'zeros'; says 'x: is not an ONNX model: it begins with byte 0x00$' 'zeros: the first byte is said'
 cases accepted accepted
 n=0 bad=
 for f in accepted/*.onnx; do
@@ -117,6 +122,18 @@ says 'x: truncated: graph needs [0-9]+ bytes, [0-9]+ are left$' 'a pipe: the gra
 
 # ---- chunks: byte by byte as whole; spoiled models; an independent reader ----
 ok 'spoiled models: no chunking differs, what is accepted is read as protobuf reads it' cases mutants 20000
+
+# ---- sizes around the buffer's ----
+bad=
+for n in 1048575 1048576 1048577 2097152; do
+	cases sized sized.onnx "$n"
+	run onnx-stage -z "$n" -o x <sized.onnx
+	[ "$status" -eq 0 ] && cmp -s sized.onnx x || bad="$bad $n: $(cat "$err")"
+	piped sized.onnx onnx-stage -d "$(sum sized.onnx)" -o x
+	[ "$status" -eq 0 ] && cmp -s sized.onnx x || bad="$bad $n, piped: $(cat "$err")"
+done
+is "$bad" '' 'sizes around the buffer'
+rm x
 
 # ---- disks ----
 (trap '' XFSZ; ulimit -f 8; onnx-stage -o x <v.onnx) >"$out" 2>"$err"; status=$?

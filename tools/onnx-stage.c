@@ -164,14 +164,15 @@ begin(struct job *j)
 }
 
 /* Takes N bytes at BUF: walks them first, so that nothing is written for what
- * is no model at all. */
+ * is no model at all, and a pointer is not called a model of a wrong size. */
 static int
 chunk(struct job *j, const unsigned char *buf, size_t n)
 {
 	struct mr_err e;
 	int status;
 
-	if (mr_onnx_feed(j->walker, buf, n, &e) == -1) {
+	if (mr_onnx_feed(j->walker, buf, n, &e) == -1 ||
+	    (n < MR_BUF && mr_onnx_end(j->walker, &e) == -1)) {
 		warnx("%s: %s", j->path, e.text);
 		return MR_NO;
 	}
@@ -208,21 +209,15 @@ copy(struct job *j)
 			warn("standard input");
 			return MR_UNFIT;
 		}
-		status = got > 0 ? chunk(j, buf, (size_t)got) : MR_OK;
+		status = chunk(j, buf, (size_t)got);
 	} while (got == MR_BUF && status == MR_OK);
 	return status;
 }
 
-/* Is what came the whole, and what was wanted? */
+/* Is it what was wanted? */
 static int
 verdict(struct job *j)
 {
-	struct mr_err e;
-
-	if (mr_onnx_end(j->walker, &e) == -1) {
-		warnx("%s: %s", j->path, e.text);
-		return MR_NO;
-	}
 	if (j->want != UINT64_MAX && j->size != j->want) {
 		warnx("%s: size is %" PRIu64 ", wanted %" PRIu64, j->path,
 		    j->size, j->want);
