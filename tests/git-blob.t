@@ -166,6 +166,7 @@ git-blob -C up -p "$base" run.sh >&- 2>"$err"; status=$?
 exits 2 'the same for a blob'
 mkdir bin
 ln -s "$BIN/git-blob" bin/git-blob
+if p=$(command -v valgrind); then ln -s "$p" bin/valgrind; fi
 run env PATH="$T/bin" git-blob -C nogit -u up "$base" empty
 exits 2 'no git to fetch with'; says 'cannot start git' 'it says so'
 rm -rf nogit

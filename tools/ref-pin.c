@@ -9,6 +9,8 @@
 
 #include "mr.h"
 
+static char	**maps;	/* -m, ended by NULL */
+
 static int
 usage(FILE *f)
 {
@@ -282,7 +284,7 @@ pin(const struct mr_model *m, const char *commit)
 
 /* Finds the model, asks its remote, rewrites its map. */
 static int
-pin_id(char *const maps[], const char *id, const char *url, unsigned seconds)
+pin_id(const char *id, const char *url, unsigned seconds)
 {
 	char *const none[] = { NULL };
 	const struct mr_model *m;
@@ -325,7 +327,6 @@ main(int argc, char *argv[])
 {
 	const char *url = NULL;
 	uint64_t seconds = 60;
-	char **maps;
 	size_t n = 0;
 	int c, status;
 
@@ -359,7 +360,7 @@ main(int argc, char *argv[])
 	if (!mr_id_ok(argv[optind]))
 		errx(MR_UNFIT, "\"%.80s\": not a model id", argv[optind]);
 	mr_git_env();
-	status = pin_id(maps, argv[optind], url, (unsigned)seconds);
+	status = pin_id(argv[optind], url, (unsigned)seconds);
 	free(maps);
 	return mr_finish(status);
 }

@@ -124,22 +124,6 @@ derive(const char *url)
 
 /* ---- settings ---- */
 
-/* the last value of a setting of the repository, or NULL; caller frees */
-static char *
-setting(git_repository *g, const char *name)
-{
-	git_config *c;
-	const char *s;
-	char *value = NULL;
-
-	if (git_repository_config_snapshot(&c, g) < 0)
-		return NULL;
-	if (git_config_get_string(&s, c, name) == 0 && s != NULL && *s != '\0')
-		value = mr_strdup(s);
-	git_config_free(c);
-	return value;
-}
-
 /* Takes lfs.url, or else remote.origin.lfsurl, out of what git printed:
  * "name\nvalue\0" each; the last of a name wins. */
 static char *
@@ -251,7 +235,7 @@ lfs_folder(git_repository *g)
 {
 	char *storage, *dir;
 
-	storage = setting(g, "lfs.storage");
+	storage = config_text(g, "lfs.storage");
 	if (storage != NULL && *storage == '/')
 		return storage;
 	dir = mr_fmt("%s%s", git_repository_commondir(g),
@@ -336,24 +320,6 @@ endpoint_line(struct repo *r, const char *url, const char *origin)
 	return hostile ? MR_NO : MR_UNFIT;
 }
 
-/* the remote of the repository: its origin, else -u; NULL if none. What
- * url.*.insteadOf says is applied. The caller frees. */
-static char *
-remote_url(struct repo *r)
-{
-	git_remote *remote;
-	char *url = NULL;
-
-	if (git_remote_lookup(&remote, r->git, "origin") < 0 &&
-	    (r->url == NULL || git_remote_create_anonymous(&remote, r->git,
-	    r->url) < 0))
-		return r->url != NULL ? mr_strdup(r->url) : NULL;
-	if (git_remote_url(remote) != NULL)
-		url = mr_strdup(git_remote_url(remote));
-	git_remote_free(remote);
-	return url;
-}
-
 /* A path of the repository's own remote counts from its top. */
 static char *
 from_top(struct repo *r, char *path)
@@ -381,20 +347,22 @@ print_url(struct repo *r, char **path)
 	int rc = MR_OK;
 
 	*path = NULL;
-	url = setting(r->git, "lfs.url");
+	url = config_text(r->git, "lfs.url");
 	if (url == NULL) {
 		origin = ".lfsconfig";
 		rc = lfsconfig(r, &url);
 	}
 	if (url == NULL && rc == MR_OK) {
 		origin = "lfs.url";
-		url = setting(r->git, "remote.origin.lfsurl");
+		url = config_text(r->git, "remote.origin.lfsurl");
 	}
 	if (url != NULL && strcmp(origin, "lfs.url") == 0)
 		*path = local_path(url);
 	if (url != NULL && *path == NULL)
 		rc = mr_worse(rc, endpoint_line(r, url, origin));
-	remote = remote_url(r);
+	remote = config_url(r->git, "origin");
+	if (remote == NULL && r->url != NULL)
+		remote = config_instead(r->git, r->url);
 	if (remote != NULL && *path == NULL)
 		*path = local_path(remote);
 	if (url == NULL && remote != NULL && *path == NULL && rc == MR_OK) {

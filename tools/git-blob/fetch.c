@@ -1,11 +1,5 @@
-/* What is missing comes from the server; the store it goes into. */
-#include <sys/file.h>
-#include <sys/stat.h>
-
-#include <dirent.h>
+/* What is missing comes from the server, by a git that can be stopped. */
 #include <err.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,139 +9,6 @@
 #include "git-blob.h"
 
 enum { ARGS = 32 };	/* words of a git command line but its refs */
-
-/* ---- the lock ---- */
-
-/* Waits for REPO.lock, a kernel lock; the descriptor, -1 if it cannot be had,
- * -2 if another has it. */
-static int
-lock(struct repo *r)
-{
-	const struct timespec nap = { 0, 50000000 };
-	char *name;
-	int fd;
-
-	name = mr_fmt("%s.lock", r->dir);
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd == -1)
-		warn("%s", name);
-	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == -1) {
-		if (errno == ENOLCK || errno == ENOTSUP)
-			break;	/* this file system has none */
-		if (errno == EWOULDBLOCK && now_ms() < r->end) {
-			nanosleep(&nap, NULL);
-			continue;
-		}
-		if (errno == EINTR)
-			continue;
-		close(fd);
-		fd = errno == EWOULDBLOCK ? -2 : -1;
-		if (fd == -2)
-			warnx("%s: another fetch still holds it after %u s",
-			    name, r->seconds);
-		else
-			warn("%s: flock", name);
-	}
-	free(name);
-	return fd;
-}
-
-/* ---- the store ---- */
-
-/* Did we make this repository? Only then may it be shallow and partial, and
- * only then is what an interrupted git left ours to remove. */
-static int
-is_store(struct repo *r)
-{
-	git_config *c;
-	int yes = 0;
-
-	if (git_repository_config_snapshot(&c, r->git) < 0)
-		return 0;
-	if (git_config_get_bool(&yes, c, "model-rebuild.store") < 0)
-		yes = 0;
-	git_config_free(c);
-	return yes;
-}
-
-/* removes DIR/NAME */
-static void
-drop(const char *dir, const char *name)
-{
-	char *path;
-
-	path = mr_fmt("%s/%s", dir, name);
-	unlink(path);
-	free(path);
-}
-
-/* Removes what a killed git left: its lock files and half a pack. Called
- * under the lock, which ends only after the git that it was taken for. */
-static void
-sweep(struct repo *r)
-{
-	static const char *const locks[] = { "config.lock", "shallow.lock",
-	    "packed-refs.lock", "HEAD.lock" };
-	struct dirent *d;
-	char *path;
-	size_t i;
-	DIR *h;
-
-	for (i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
-		drop(r->dir, locks[i]);
-	path = mr_fmt("refs/model-rebuild/%s.lock", r->ref);
-	drop(r->dir, path);
-	free(path);
-	path = mr_fmt("%s/objects/pack", r->dir);
-	h = opendir(path);
-	while (h != NULL && (d = readdir(h)) != NULL)
-		if (strncmp(d->d_name, "tmp_", 4) == 0 ||
-		    strncmp(d->d_name, ".tmp-", 5) == 0)
-			drop(path, d->d_name);
-	if (h != NULL)
-		closedir(h);
-	free(path);
-}
-
-/* Makes the bare store under a temporary name, then gives it its own. */
-static int
-make_store(struct repo *r)
-{
-	git_repository_init_options o;
-	git_repository *g = NULL;
-	git_config *c = NULL;
-	const char *base;
-	char *tmp;
-	int rc;
-
-	base = strrchr(r->dir, '/');
-	base = base == NULL ? r->dir : base + 1;
-	tmp = mr_fmt("%.*s.%s.tmp", (int)(base - r->dir), r->dir, base);
-	/* an interrupted one is taken up: the lock is ours */
-	drop(tmp, "config.lock");
-	drop(tmp, "config");
-	git_repository_init_options_init(&o,
-	    GIT_REPOSITORY_INIT_OPTIONS_VERSION);
-	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKDIR;
-	o.initial_head = "main";
-	rc = git_repository_init_ext(&g, tmp, &o);
-	if (rc == 0)
-		rc = git_repository_config(&c, g);
-	if (rc == 0)
-		rc = git_config_set_bool(c, "model-rebuild.store", 1);
-	git_config_free(c);
-	git_repository_free(g);
-	if (rc < 0)
-		warnx("%s: cannot be made: %s", tmp, git_why());
-	else if (rename(tmp, r->dir) == -1)
-		warn("%s", r->dir);
-	else if (mr_sync_dir(r->dir) == -1)
-		warn("%s: fsync of its folder", r->dir);
-	else
-		rc = 1;
-	free(tmp);
-	return rc == 1 ? repo_open(r) : MR_UNFIT;
-}
 
 /* ---- git fetch ---- */
 
@@ -246,7 +107,7 @@ ask_commit(struct repo *r, struct mr_git *g, int again)
 
 	ref[0] = mr_fmt("+%s:refs/model-rebuild/%s", r->ref, r->ref);
 	ref[1] = NULL;
-	ours = is_store(r);
+	ours = config_is_store(r->git);
 	rc = git_fetch(r, g, r->url, r->url, again ? whole : ours ? thin :
 	    git_repository_is_shallow(r->git) == 1 ? shallow : plain, ref);
 	if (rc != MR_OK && ours && !again && (said(g, "shallow") ||
@@ -284,20 +145,20 @@ fetch_commit(struct repo *r)
 	struct mr_git g;
 	int fd, rc;
 
-	fd = lock(r);
+	fd = store_lock(r);
 	if (fd < 0)
 		return fd == -2 ? MR_AGAIN : MR_UNFIT;
 	rc = MR_OK;
 	if (r->git == NULL)
 		rc = repo_open(r);	/* another may have made it */
 	if (rc == MR_OK && r->git == NULL)
-		rc = make_store(r);
+		rc = store_make(r);
 	if (rc == MR_OK) {
 		git_odb_refresh(r->odb);
 		rc = repo_commit(r);
 		if (rc == ABSENT) {
-			if (is_store(r))
-				sweep(r);
+			if (config_is_store(r->git))
+				store_sweep(r);
 			rc = ask_commit(r, &g, 0);
 			if (rc != MR_OK)
 				blame(r, &g, rc);
@@ -314,48 +175,6 @@ fetch_commit(struct repo *r)
 }
 
 /* ---- what a partial clone left out ---- */
-
-/* the remotes that promised what is missing: names, ended by NULL */
-static char **
-promisors(struct repo *r)
-{
-	const char *name;
-	git_config_iterator *it = NULL;
-	git_config_entry *en;
-	git_config *c;
-	char **v;
-	size_t n = 0;
-
-	v = mr_malloc(sizeof(*v));
-	if (git_repository_config_snapshot(&c, r->git) == 0 &&
-	    git_config_iterator_glob_new(&it, c,
-	    "^remote\\..*\\.promisor$") == 0)
-		while (git_config_next(&en, it) == 0) {
-			name = en->name + strlen("remote.");
-			v = mr_realloc(v, (n + 2) * sizeof(*v));
-			v[n++] = mr_fmt("%.*s", (int)(strlen(name) -
-			    strlen(".promisor")), name);
-		}
-	v[n] = NULL;
-	git_config_iterator_free(it);
-	git_config_free(c);
-	return v;
-}
-
-/* what a remote's name means; the caller frees */
-static char *
-url_of(struct repo *r, const char *name)
-{
-	git_remote *remote;
-	char *url;
-
-	if (git_remote_lookup(&remote, r->git, name) < 0)
-		return mr_strdup(name);
-	url = mr_strdup(git_remote_url(remote) != NULL ?
-	    git_remote_url(remote) : name);
-	git_remote_free(remote);
-	return url;
-}
 
 /* Drops what is there by now; how much is still wanted. */
 static size_t
@@ -389,8 +208,8 @@ ask_wanted(struct repo *r, struct mr_git *g, const char *remote)
 		git_oid_tostr(ref[i], GIT_OID_HEXSZ + 1, &r->want[i]);
 	}
 	ref[i] = NULL;
-	url = url_of(r, remote);
-	rc = git_fetch(r, g, url, remote, option, ref);
+	url = config_url(r->git, remote);
+	rc = git_fetch(r, g, url != NULL ? url : remote, remote, option, ref);
 	free(url);
 	while (i > 0)
 		free(ref[--i]);
@@ -408,7 +227,7 @@ ask_all(struct repo *r, char **remote)
 
 	for (; *remote != NULL && still_wanted(r) > 0; remote++) {
 		rc = ask_wanted(r, &g, *remote);
-		if (rc == MR_NO && r->url != NULL && is_store(r) &&
+		if (rc == MR_NO && r->url != NULL && config_is_store(r->git) &&
 		    strcmp(*remote, r->url) == 0 &&
 		    said(&g, "unadvertised object")) {
 			/* it gives commits, but no blobs, by their id */
@@ -443,22 +262,22 @@ fetch_wanted(struct repo *r)
 
 	find_path(r, ".lfsconfig", &config, &e);	/* -l will want it */
 	free(config.path);
-	names = promisors(r);
+	names = config_promisors(r->git);
 	for (n = 0; names[n] != NULL; n++)
 		;
 	v = mr_malloc((n + 2) * sizeof(*v));
-	if (r->url != NULL && is_store(r))
+	if (r->url != NULL && config_is_store(r->git))
 		v[k++] = r->url;
 	for (n = 0; names[n] != NULL; n++)
 		if (k == 0 || strcmp(names[n], v[0]) != 0)
 			v[k++] = names[n];
 	v[k] = NULL;
-	fd = k > 0 ? lock(r) : -1;
+	fd = k > 0 ? store_lock(r) : -1;
 	if (k > 0 && fd < 0)
 		rc = fd == -2 ? MR_AGAIN : MR_UNFIT;
 	else {
-		if (k > 0 && is_store(r) && still_wanted(r) > 0)
-			sweep(r);
+		if (k > 0 && config_is_store(r->git) && still_wanted(r) > 0)
+			store_sweep(r);
 		rc = ask_all(r, v);
 	}
 	if (fd >= 0)

@@ -59,7 +59,29 @@ int	repo_text(struct repo *r, const git_oid *oid, char *buf, size_t max,
 /* Writes a blob to standard output; a status. */
 int	repo_print(struct repo *r, const struct entry *f);
 
-/* fetch.c: the store, its lock, git fetch; statuses, all said */
+/* config.c: settings; what they return the caller frees */
+char	*config_text(git_repository *g, const char *name);
+/* Did we make this repository? Only then may it be shallow and partial, and
+ * only then is what an interrupted git left ours to remove. */
+int	config_is_store(git_repository *g);
+/* URL after url.BASE.insteadOf. */
+char	*config_instead(git_repository *g, const char *url);
+/* The URL of a remote's name, or NULL. */
+char	*config_url(git_repository *g, const char *remote);
+/* The remotes that promised what is missing: names, ended by NULL. */
+char	**config_promisors(git_repository *g);
+
+/* store.c: statuses, all said */
+/* Waits for REPO.lock, a kernel lock; the descriptor, -1 if it cannot be had,
+ * -2 if another has it. */
+int	store_lock(struct repo *r);
+/* Removes what a killed git left: its lock files and half a pack. Called
+ * under the lock, which ends only after the git that it was taken for. */
+void	store_sweep(struct repo *r);
+/* Makes the bare store under a temporary name, gives it its own, opens it. */
+int	store_make(struct repo *r);
+
+/* fetch.c: git fetch; statuses, all said */
 int	fetch_commit(struct repo *r);
 /* Fetches what is in r->want and empties it. */
 int	fetch_wanted(struct repo *r);
