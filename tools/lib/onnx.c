@@ -274,7 +274,7 @@ struct mr_onnx {
 	const struct field *field;	/* the field being read */
 	unsigned	 number;	/* its number */
 	uint64_t	 at;		/* where its tag began */
-	uint64_t	 need, left;	/* bytes of its body, and those to come */
+	uint64_t	 need, left;	/* bytes of its body, and to come */
 	unsigned	 run;		/* bytes of a packed varint so far */
 	char		*kept;		/* its text */
 
