@@ -182,7 +182,8 @@ pid_t	mr_spawn(const char *const argv[], int in, int out, int err, int group);
  * with errno ETIMEDOUT, when the child (its group, if it leads one) has been
  * killed. */
 int	mr_wait(pid_t pid, unsigned seconds);
-/* mr_spawn and mr_wait in one. */
+/* mr_spawn and mr_wait in one. SIGINT, SIGTERM and SIGHUP end the child first,
+ * then us; so it is with mr_capture. */
 int	mr_run(const char *const argv[], int in, int out, int err, unsigned seconds);
 /* Runs ARGV and returns what it printed (at most MAX bytes, NUL added, the
  * caller frees); *STATUS as mr_wait. NULL only when it could not start. */
@@ -301,7 +302,7 @@ struct mr_onnx_info {		/* borrowed from the walker */
 	const struct mr_onnx_value	*inputs, *outputs;
 	size_t		 ninputs, noutputs;
 	const char	*checkpoint;	/* model_checkpoint, or NULL */
-	const char	*slices;	/* output_slices, base64 text, or NULL */
+	const char	*slices;	/* base64 of output_slices, or NULL */
 };
 
 /* SIZE is the file's bytes, or UINT64_MAX when not known. Errors do not name
