@@ -103,19 +103,98 @@ mr_wait(pid_t pid, unsigned seconds)
 	return WIFSIGNALED(ws) ? 128 + WTERMSIG(ws) : WEXITSTATUS(ws);
 }
 
+/* ---- what ends us while a child runs is handed on to it: make and step
+ * tell their own children only, and the child would live on ---- */
+
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
+
+static volatile sig_atomic_t heir;	/* kill's first argument, or 0 */
+static volatile sig_atomic_t told;	/* the signal that came */
+
+struct guard {
+	struct sigaction old[ENDS];
+	sigset_t	 mask;
+};
+
+static void
+on_end(int sig)
+{
+	int saved = errno;
+
+	told = sig;
+	if (heir != 0)
+		kill((pid_t)heir, sig);
+	errno = saved;
+}
+
+/* holds the signals back until there is a child to tell */
+static void
+guard_begin(struct guard *g)
+{
+	struct sigaction sa;
+	sigset_t set;
+	size_t i;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_end;
+	sigemptyset(&sa.sa_mask);
+	sigemptyset(&set);
+	for (i = 0; i < ENDS; i++)
+		sigaddset(&set, ends[i]);
+	sigprocmask(SIG_BLOCK, &set, &g->mask);
+	told = 0;
+	heir = 0;
+	for (i = 0; i < ENDS; i++) {
+		sigaction(ends[i], NULL, &g->old[i]);
+		if (g->old[i].sa_handler != SIG_IGN)	/* nohup */
+			sigaction(ends[i], &sa, NULL);
+	}
+}
+
+static void
+guard_child(const struct guard *g, pid_t pid, int group)
+{
+	heir = pid == -1 ? 0 : group ? -pid : pid;
+	sigprocmask(SIG_SETMASK, &g->mask, NULL);
+}
+
+/* then the signal is ours */
+static void
+guard_end(const struct guard *g)
+{
+	size_t i;
+	int sig, saved = errno;
+
+	heir = 0;
+	for (i = 0; i < ENDS; i++)
+		sigaction(ends[i], &g->old[i], NULL);
+	sig = told;
+	if (sig != 0)
+		raise(sig);
+	errno = saved;
+}
+
 int
 mr_run(const char *const argv[], int in, int out, int err, unsigned seconds)
 {
+	struct guard g;
+	int status;
 	pid_t pid;
 
+	guard_begin(&g);
 	pid = mr_spawn(argv, in, out, err, seconds > 0);
-	return pid == -1 ? -1 : mr_wait(pid, seconds);
+	guard_child(&g, pid, seconds > 0);
+	status = pid == -1 ? -1 : mr_wait(pid, seconds);
+	guard_end(&g);
+	return status;
 }
 
 char *
 mr_capture(const char *const argv[], size_t max, unsigned seconds, int *status)
 {
 	struct pollfd pfd;
+	struct guard g;
 	int64_t end, left;
 	size_t len = 0;
 	ssize_t got;
@@ -127,9 +206,12 @@ mr_capture(const char *const argv[], size_t max, unsigned seconds, int *status)
 		return NULL;
 	fcntl(fd[0], F_SETFD, FD_CLOEXEC);
 	fcntl(fd[1], F_SETFD, FD_CLOEXEC);
+	guard_begin(&g);
 	pid = mr_spawn(argv, -2, fd[1], -1, seconds > 0);
+	guard_child(&g, pid, seconds > 0);
 	close(fd[1]);
 	if (pid == -1) {
+		guard_end(&g);
 		close(fd[0]);
 		return NULL;
 	}
@@ -156,6 +238,7 @@ mr_capture(const char *const argv[], size_t max, unsigned seconds, int *status)
 	if (late)
 		kill(-pid, SIGKILL);
 	*status = mr_wait(pid, seconds);
+	guard_end(&g);
 	if (late) {
 		*status = -1;
 		errno = ETIMEDOUT;
