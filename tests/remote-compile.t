@@ -273,7 +273,7 @@ killed() {
 		i=$((i + 1))
 	done
 	kill "-$1" "$2$(cat "$FAKE/leader")"
-	wait $!
+	wait $! 2>/dev/null
 	is "$?" $((128 + $4)) "$3: the status is the signal's"
 	i=0	# until init has seen to it
 	while kill -0 "$(cat "$FAKE/pid")" 2>/dev/null && [ $i -lt 100 ]; do
