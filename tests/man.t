@@ -22,14 +22,19 @@ examples() {
 		printf "%s%s", $0, more ? " " : "\n"
 	}'
 }
-# one option in a line, as -x or --word: of a usage, a page, getopt's string
+# one option in a line, as -x or --word: of a usage (not --ID, which is any
+# model's), of a page's lists, long ones of its text too, of getopt's string
 of_usage() {
-	tr -s '[]|,. \t' '[\n*]' | awk '/^--./ { print }
+	tr -s '[]|,. \t' '[\n*]' | awk '/^--[a-z]/ { print }
 	/^-[A-Za-z]+$/ { for (i = 2; i <= length; i++) print "-" substr($0, i, 1) }'
 }
 of_page() {
 	awk '/^\.It Fl/ { for (i = 2; i < NF; i++)
 		if ($i == "Fl" || ($i == "|" && i > 2)) print "-" $(i + 1) }' "$1"
+}
+of_text() {
+	sed '/^\.Sh SYNOPSIS/,/^\.Sh/d' "$1" | grep '^\.' | tr -s ' ' '[\n*]' |
+	    sed -n 's/^-[a-z]/-&/p'
 }
 of_source() {
 	cat "$root/tools/$1".c "$root/tools/$1"/*.c 2>/dev/null |
@@ -81,7 +86,8 @@ for page in man/*.1; do
 	described=$(of_page "$page")
 	common='-h
 -V'
-	is "$(lacking "$usage" "$described")" '' \
+	is "$(lacking "$usage" "$described
+$(of_text "$page")")" '' \
 	    "$tool: every option of the usage is in its page"
 	is "$(lacking "$described" "$usage
 $common")" '' "$tool: every option of its page is in the usage"
@@ -129,6 +135,8 @@ git-blob -C openpilot.git -p "$ref" \
 oid=$(sed -n 's/^oid sha256://p' pointer) size=$(sed -n 's/^size //p' pointer)
 export oid size
 cp driving_vision.onnx object
+mkdir in
+for f in vision policy; do cp "driving_$f.onnx" "in/sc2_driving_$f.onnx"; done
 for f in a b c; do echo "$f" >"$f"; done
 
 for page in "$root"/man/*.1; do
