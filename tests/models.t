@@ -130,6 +130,8 @@ is "$(cat "$out")" "f
 my_policy
   driving_policy: in/my_policy_driving_policy.onnx
   driving_vision: in/my_policy/my_policy_vision.onnx" "folders and flat names, an id with policy in it, no ._ files"
+mkdir in/sc2; cp in/f/*.onnx in/sc2/; mv in/sc2/f_driving_policy.onnx in/sc2/policy.onnx
+ok "the man page's example" models --sc2 --input-dir in --output-dir out --version v8; rm -r in/sc2
 mode good; build --my_policy; is "$(called --vision-onnx)" "$T/in/my_policy/my_policy_vision.onnx" "found together"
 mode good; build --other; exits 1 "no such model among several"; absent called "nothing is substituted"
 cp in/f/driving_vision.onnx in/f/f_vision.onnx

@@ -24,20 +24,21 @@ enum {
 struct tree {
 	char		**path;		/* relative to the root */
 	char		(*hex)[MR_HEX];
-	size_t		  n, next;
+	size_t		  n, room, next;
 	const char	 *root;
 	int		  scripts;	/* only *.py and `environment` */
 	pthread_mutex_t	  lock;		/* of next and e */
-	struct mr_err	  e;		/* of the first file that failed */
+	struct mr_err	  e;		/* of a file that failed */
 	int		  failed;
 };
 
 static void
 add(struct tree *t, char *path)
 {
-	if ((t->n & (t->n - 1)) == 0)	/* doubles at powers of two */
-		t->path = mr_realloc(t->path,
-		    (t->n == 0 ? 1 : t->n * 2) * sizeof(*t->path));
+	if (t->n == t->room) {
+		t->room = t->room * 2 + 64;
+		t->path = mr_realloc(t->path, t->room * sizeof(*t->path));
+	}
 	t->path[t->n++] = path;
 }
 
@@ -77,7 +78,7 @@ walk(struct tree *t, const char *dir)
 	if (dp == NULL)
 		rc = mr_fail(&t->e, "%s: %s", full, strerror(errno));
 	free(full);
-	while (rc == 0 && (d = readdir(dp)) != NULL) {
+	while (dp != NULL && rc == 0 && (d = readdir(dp)) != NULL) {
 		if (skipped(d->d_name))
 			continue;
 		path = mr_fmt("%s%s", dir, d->d_name);
@@ -343,7 +344,7 @@ environment(struct mr_json *j, const struct place *p, int supercombo,
 	struct pair *v;
 	size_t i;
 
-	if ((v = place_pinned(p, supercombo, e)) == NULL)
+	if ((v = env_pinned(p, supercombo, e)) == NULL)
 		return -1;
 	*j = mr_json_object();
 	for (i = 0; v[i].name != NULL; i++) {

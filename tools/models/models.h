@@ -6,17 +6,19 @@
 
 /* ---- staged.c: which ONNX files belong to a model ---- */
 
-enum component { SUPERCOMBO, OFF_POLICY, ON_POLICY, POLICY, VISION, COMPONENTS };
+enum component {
+	SUPERCOMBO, OFF_POLICY, ON_POLICY, POLICY, VISION, COMPONENTS
+};
 
 struct staged {
-	char	*id;			/* NULL: files named for no model */
-	char	*file[COMPONENTS];	/* paths, NULL where there is none */
-	char	*twice;			/* a second file of one component */
+	char	*id;		/* NULL: files named for no model */
+	char	*file[COMPONENTS];	/* NULL where there is none */
+	char	*twice;		/* says which are one component */
 };
 struct staging {
-	struct staged	*model;		/* in the order of their ids */
+	struct staged	*model;	/* in the order of their ids */
 	size_t		 n;
-	char		*odd;		/* a file whose name says nothing */
+	char		*odd;	/* the first file whose name says nothing */
 	size_t		 nodd;
 };
 
@@ -34,9 +36,6 @@ const struct staged	*staging_find(struct staging *s, const char *id,
 
 /* ---- place.c: where, and with what, this machine compiles ---- */
 
-struct pair {
-	char	*name, *value;
-};
 struct place {
 	char	*bin;		/* the folder of this program */
 	char	*root;		/* the device root, or NULL */
@@ -54,12 +53,19 @@ char	*place_bin(const char *argv0);
 char	*place_root(void);
 int	place_find(struct place *p, const char *argv0, struct mr_err *e);
 void	place_free(struct place *p);
-/* What a compile's environment is pinned to, sorted as it is written; ends
- * with a NULL name; the caller frees with pairs_free. NULL with a message. */
-struct pair	*place_pinned(const struct place *p, int supercombo,
+
+/* ---- env.c: the environment of a compile ---- */
+
+struct pair {
+	char	*name, *value;
+};
+
+/* What it is pinned to; the last name is NULL; free with pairs_free. NULL
+ * with a message. */
+struct pair	*env_pinned(const struct place *p, int supercombo,
 	    struct mr_err *e);
 /* What is passed on from our own environment. */
-struct pair	*place_kept(const struct place *p);
+struct pair	*env_kept(const struct place *p);
 void	pairs_free(struct pair *v);
 
 /* ---- identity.c: a digest of everything that decides the bytes ---- */
@@ -68,7 +74,7 @@ void	pairs_free(struct pair *v);
 int	identity(const struct place *p, const char *pipeline,
 	    struct mr_err *e);
 
-/* ---- build.c: one model, from its files to its artifact ---- */
+/* ---- plan.c: what is to be built ---- */
 
 struct job {
 	const char	*id;
@@ -79,11 +85,36 @@ struct job {
 	uint64_t	 part;		/* bytes */
 	int		 whole;		/* do not split */
 };
+struct plan {
+	const struct staged	*files;
+	enum component		 use[3];	/* in the order of options */
+	size_t			 n;
+	const char		*type;		/* --model-type */
+	int			 supercombo;
+	uint64_t		 bytes;		/* of all sources */
+	int			 skip;		/* --frame-skip */
+	char			*version;	/* free it, also after -1 */
+};
+
+/* Chooses and walks the sources, says which; finds the version. */
+int	plan_make(struct plan *p, const struct job *j,
+	    const struct staged *files, struct mr_err *e);
+
+/* ---- output.c: what a compile leaves behind ---- */
+
+enum { SPLIT_LIMIT = 100000000 };	/* bytes of a file that is hosted */
+
+/* Removes what DIR holds of ID's artifacts, markers first. */
+int	outputs_clear(const char *dir, const char *id, struct mr_err *e);
+/* Is PATH framed as an artifact is? *SIZE: its bytes. */
+int	output_check(const char *path, uint64_t *size, struct mr_err *e);
+/* Cuts PATH into parts below OUT, with FORCE whatever its size. */
+int	split(const char *bin, const char *path, const char *out,
+	    uint64_t part, int force);
+
+/* ---- build.c: one model, from its files to its artifact ---- */
 
 /* Statuses as a tool's; it says what goes wrong. */
 int	build(const struct job *j, const char *argv0);
-/* Cuts PATH into parts below OUT, whatever its size. */
-int	split(const char *bin, const char *path, const char *out,
-	    uint64_t part, int force);
 
 #endif
