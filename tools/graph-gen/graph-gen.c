@@ -100,6 +100,7 @@ take_goal(const char *goal, const struct mr_catalog *c, struct state *s,
 {
 	size_t k, len, n = c->n, b, a;
 	const char *id;
+	int there;
 	ssize_t i;
 
 	if (strcmp(goal, "all") == 0)
@@ -126,8 +127,9 @@ take_goal(const char *goal, const struct mr_catalog *c, struct state *s,
 		len -= a + b;
 		i = find(c, id, len);
 		if (i == -1) {
+			there = access(goal, F_OK) == 0;
 			warnx("%s: no model \"%.*s\" in the source maps%s",
-			    goal, (int)(len < 80 ? len : 80), id, access(goal, F_OK) == 0 ?
+			    goal, (int)(len < 80 ? len : 80), id, there ?
 			    ", though such a file lies there: remove it" :
 			    ": make status lists them");
 			return -1;

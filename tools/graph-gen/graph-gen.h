@@ -10,7 +10,7 @@ enum { FETCH, COMPILE, READY, STAGES };
 struct state {
 	const struct mr_model	*model;
 	char	*stale[STAGES];		/* the reason, or NULL: current */
-	int	 exists[STAGES];	/* is some product there, right or not? */
+	int	 exists[STAGES];	/* is a product there, right or not? */
 	int	 want[STAGES];		/* do the goals reach this stage? */
 	int	 force;			/* compile even if current */
 	int	 lost;			/* the source is gone upstream */

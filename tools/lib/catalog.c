@@ -190,8 +190,8 @@ read_entry(struct entry *v, struct mr_json j, size_t at, const char *path,
 		    "id", path, at, show(v->id ? v->id : "").s);
 	version = mr_json_str(j, "version", NULL);
 	if (version == NULL || !mr_version_ok(version))
-		return mr_fail(e, "%s: %s: version is \"%s\", wanted v and 1 to "
-		    "4 digits", path, v->id, show(version ? version : "").s);
+		return mr_fail(e, "%s: %s: version is \"%s\", wanted v and 1 "
+		    "to 4 digits", path, v->id, show(version ? version : "").s);
 	return 0;
 }
 

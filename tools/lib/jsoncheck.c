@@ -233,8 +233,9 @@ note_key(struct scan *s, size_t object, const char *key, size_t len,
 		grow(s);
 	t = slot_of(s, object, key, len);
 	if (t->object != 0)
-		return mr_fail(e, "line %zu: key \"%s\" was on line %zu already",
-		    s->line, mr_show(shown, key + 1, len - 2), t->line);
+		return mr_fail(e, "line %zu: key \"%s\" was on line %zu "
+		    "already", s->line, mr_show(shown, key + 1, len - 2),
+		    t->line);
 	*t = (struct seen){ object, key, len, s->line };
 	s->used++;
 	return 0;
