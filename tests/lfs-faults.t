@@ -197,6 +197,7 @@ run lfs-fetch -e "$url/ok" <p; exits 2 'no list: nobody is asked'
 run lfs-fetch -H 127.0.0.1:1 -e "$url/ok" <p; exits 2 'another port: nobody is asked'
 for e in http://evil.invalid/x ftp://127.0.0.1/x file:///etc 'ssh://git@127.0.0.1/x' \
     'git@127.0.0.1:o/r' /etc/passwd '' 'https://' 'https://127.0.0.1 /x' \
+    'http:127.0.0.1/x' 'https:/evil.invalid/://x' \
     "http://127.0.0.1@evil.invalid/" "http://127.evil.invalid/" \
     '--upload-pack=touch x'; do
 	run lfs-fetch -H 127.0.0.1 -H evil.invalid -e "$e" <p

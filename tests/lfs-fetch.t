@@ -14,14 +14,14 @@ for bad in '-i -o x' '-t 0' '-t x' '-w 0' 'file' '-o'; do
 done
 says '^usage: lfs-fetch|requires an argument' 'the usage is on stderr'
 
+# shellcheck disable=SC2119 # no TLS
 serve
 oid=$(object 3000000)
 oid2=$(object 70000)
 pointer "$oid" >p
 pointer "$oid2" >p2
-H='-H 127.0.0.1'
 # one ARGS...: fetches the first object over the good endpoint
-one() { run lfs-fetch -S store $H -e "$url/ok" "$@" <p; }
+one() { run lfs-fetch -S store -H 127.0.0.1 -e "$url/ok" "$@" <p; }
 
 # ---- the filter, -o, and no noise ----
 one; exits 0 'a pointer gives the bytes'
@@ -48,12 +48,12 @@ exits 2 'a closed output is status 2'
 lfs-fetch <srv/"$oid2" >/dev/full 2>"$err"; status=$?
 exits 2 'plain content: a full output is status 2'
 run lfs-fetch -S store -o nowhere/x <p; exits 2 'no such folder: status 2'
-run lfs-fetch -S nostore $H -e "$url/ok" -o nowhere/x <p
+run lfs-fetch -S nostore -H 127.0.0.1 -e "$url/ok" -o nowhere/x <p
 exits 2 'no such folder: status 2 before a download'
 absent nostore 'and nothing is stored'
 rm -rf store
 # bytes, in blocks of 512: about a megabyte
-(ulimit -f 2000; exec lfs-fetch -S store $H -e "$url/ok" -o got2 <p 2>"$err")
+(ulimit -f 2000; exec lfs-fetch -S store -H 127.0.0.1 -e "$url/ok" -o got2 <p 2>"$err")
 status=$?
 exits 2 'a disk that fills up half-way is status 2'
 says "^lfs-fetch: $oid got2: File too large" 'and says so'
@@ -62,7 +62,7 @@ one -o got2; exits 0 'the next run goes on'
 is "$(tail -n 1 srv/log | grep -c 'range=bytes=')" 1 'from where it was'
 same got2 "srv/$oid" 'the object is whole'
 sed 's/^size .*/size 8000000000000000000/' p >huge
-run lfs-fetch -S huge-store $H -e "$url/ok" -o got3 <huge
+run lfs-fetch -S huge-store -H 127.0.0.1 -e "$url/ok" -o got3 <huge
 exits 2 'no space: status 2'
 says 'bytes are free, wanted [0-9]{19}' 'free and wanted bytes are said'
 absent huge-store 'nothing was written'
@@ -76,7 +76,7 @@ run lfs-fetch -S store -S alt <p; exits 0 'a second store is read'
 same "$out" "srv/$oid" 'the object comes from it'
 absent store 'and nothing is written'
 printf x | dd of="$(stored "$oid" alt)" bs=1 seek=99 conv=notrunc 2>/dev/null
-run lfs-fetch -S store -S alt $H -e "$url/ok" <p
+run lfs-fetch -S store -S alt -H 127.0.0.1 -e "$url/ok" <p
 exits 0 'a corrupt copy in another store'
 says "^lfs-fetch: $oid: the copy in the store is corrupt: alt/" 'is named'
 same "$out" "srv/$oid" 'and fetched again'
@@ -111,13 +111,13 @@ one -o got; exits 0 'a part with other bytes'
 same got "srv/$oid" 'is begun anew, once it is seen'
 
 # without a store
-run lfs-fetch $H -e "$url/ok" <p; exits 0 'no store'
+run lfs-fetch -H 127.0.0.1 -e "$url/ok" <p; exits 0 'no store'
 same "$out" "srv/$oid" 'no store: the object on stdout'
-run lfs-fetch $H -e "$url/ok" -o got4 <p; exits 0 'no store, -o'
+run lfs-fetch -H 127.0.0.1 -e "$url/ok" -o got4 <p; exits 0 'no store, -o'
 same got4 "srv/$oid" 'no store, -o: the object'
-run lfs-fetch $H -e "$url/cut" -o got5 <p; exits 0 'no store, cut'
+run lfs-fetch -H 127.0.0.1 -e "$url/cut" -o got5 <p; exits 0 'no store, cut'
 same got5 "srv/$oid" 'no store, cut: resumed within the run'
-run lfs-fetch $H -e "$url/wrong" -o got6 <p; exits 1 'no store, wrong bytes'
+run lfs-fetch -H 127.0.0.1 -e "$url/wrong" -o got6 <p; exits 1 'no store, wrong bytes'
 absent got6 'nothing under the final name'
 ok 'the body is kept beside it' test -f got6.bad
 
@@ -129,28 +129,29 @@ while [ $i -lt 12 ]; do
 	i=$((i + 1))
 done
 mkdir many
-sed 's,many/,many/again ,;3q' list >>list
+sed 's,many/,many/again ,;3q' list >again
+cat again >>list
 rm -rf store; : >srv/log
-run lfs-fetch -i -S store $H -e "$url/ok" <list
+run lfs-fetch -i -S store -H 127.0.0.1 -e "$url/ok" <list
 exits 0 '-i: many'
 is "$(gets POST)" 1 'one batch call'
 is "$(gets GET)" 12 'each object once'
 sed 's/ [0-9]* /  /' list | sha256sum -c --quiet >"$err" 2>&1
 is "$?" 0 '-i: each is at its path'
 rm -rf store many; mkdir many
-run lfs-fetch -i $H -e "$url/ok" <list
+run lfs-fetch -i -H 127.0.0.1 -e "$url/ok" <list
 exits 0 '-i: many, no store'
 sed 's/ [0-9]* /  /' list | sha256sum -c --quiet >"$err" 2>&1
 is "$?" 0 '-i: each is at its path, no store'
 rm -rf store many; mkdir many; : >srv/log
-run lfs-fetch -i -S store $H -e "$url/too-many" <list
+run lfs-fetch -i -S store -H 127.0.0.1 -e "$url/too-many" <list
 exits 0 '413: fewer objects in a call'
 is "$(find many -type f | wc -l | tr -d ' ')" 15 'all come'
 rm -rf store many; mkdir many
 lost1=$(printf a | sha256sum | cut -c1-64)
 lost2=$(printf b | sha256sum | cut -c1-64)
 { echo "$lost1 1 many/lost 1"; cat list; echo "$lost2 1 many/lost 2"; } >list2
-run lfs-fetch -i -S store $H -e "$url/ok" <list2
+run lfs-fetch -i -S store -H 127.0.0.1 -e "$url/ok" <list2
 exits 1 '-i: two of many are lost: status 1'
 is "$(find many -type f | wc -l | tr -d ' ')" 15 'the others still come'
 is "$(wc -l <"$err" | tr -d ' ')" 2 'the lost are listed once'
@@ -162,8 +163,8 @@ run lfs-fetch -i </dev/null; exits 0 'an empty list is done'
 : >srv/log
 x64=$(printf '%064d' 0)
 while IFS='|' read -r line why; do
-	printf "$line\n" >bad
-	run lfs-fetch -i -S bad-store $H -e "$url/ok" <bad
+	printf '%b\n' "$line" >bad
+	run lfs-fetch -i -S bad-store -H 127.0.0.1 -e "$url/ok" <bad
 	exits 1 "a list with $why: status 1"
 	says '^lfs-fetch: line 1: |named twice|two sizes' "a list with $why: said"
 done <<EOF
@@ -203,13 +204,13 @@ if "$VENV/bin/python3" -c 'import giftless' 2>/dev/null; then
 	cd ..
 	git -C work cat-file blob HEAD:a.onnx >pa
 	git -C work cat-file blob HEAD:b.onnx >pb
-	run lfs-fetch -S real-store $H -e "$end" <pa
+	run lfs-fetch -S real-store -H 127.0.0.1 -e "$end" <pa
 	exits 0 'from a real server'
 	same "$out" work/a.onnx 'the object'
-	run lfs-fetch -S real-store $H -e "$end" -o b <pb
+	run lfs-fetch -S real-store -H 127.0.0.1 -e "$end" -o b <pb
 	exits 0 'from a real server, -o'
 	same b work/b.onnx 'the object'
-	run lfs-fetch -S real-store $H -e "$end" <p2
+	run lfs-fetch -S real-store -H 127.0.0.1 -e "$end" <p2
 	exits 1 'a real server that has it not: status 1'
 	says 'lost at 127\.0\.0\.1:[0-9]+ \(404' 'and says so'
 	# git-lfs reads what we stored, without a network
@@ -227,19 +228,19 @@ big=$(object 8000000)
 pointer "$big" >pbig
 for d in 0.02 0.3 0.7 1.1; do
 	rm -rf kill; rm -f kgot
-	lfs-fetch -S kill $H -e "$url/slow" -o kgot <pbig & k=$!
+	lfs-fetch -S kill -H 127.0.0.1 -e "$url/slow" -o kgot <pbig & k=$!
 	sleep $d
 	kill -9 $k; wait $k 2>/dev/null
 	absent kgot "killed after $d s: nothing under the final name"
 	: >srv/log
-	run lfs-fetch -S kill $H -e "$url/ok" -o kgot <pbig
+	run lfs-fetch -S kill -H 127.0.0.1 -e "$url/ok" -o kgot <pbig
 	exits 0 "killed after $d s: the next run ends well"
 	same kgot "srv/$big" "killed after $d s: the object"
 done
 is "$(gets 'GET .*range=bytes=[1-9]')" 1 'the last of them was resumed'
 rm -rf two; : >srv/log
-lfs-fetch -S two $H -e "$url/slow" -o two1 <pbig 2>err1 & k=$!
-lfs-fetch -S two $H -e "$url/slow" -o two2 <pbig 2>err2; status=$?
+lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two1 <pbig 2>err1 & k=$!
+lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two2 <pbig 2>err2; status=$?
 exits 0 'two at once: the one'
 wait $k; is "$?" 0 'two at once: the other'
 same two1 "srv/$big" 'two at once: the object'
@@ -248,9 +249,9 @@ is "$(gets GET)" 1 'two at once: one download'
 is "$(find two -name '*.part')" '' 'two at once: nothing is left'
 # the one is killed while the other waits for it
 rm -rf two; : >srv/log
-lfs-fetch -S two $H -e "$url/slow" -o two1 <pbig 2>err1 & k=$!
+lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two1 <pbig 2>err1 & k=$!
 sleep 0.4
-lfs-fetch -S two $H -e "$url/slow" -o two2 <pbig 2>err2 & j=$!
+lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two2 <pbig 2>err2 & j=$!
 sleep 0.4
 kill -9 $k; wait $k 2>/dev/null
 wait $j; is "$?" 0 'the first is killed: the second goes on'
@@ -258,13 +259,13 @@ same two2 "srv/$big" 'the first is killed: the object'
 is "$(gets 'GET .*range=bytes=[1-9]')" 1 'the first is killed: resumed'
 
 # ---- what a person sees ----
-python3 "$here/on-tty.py" lfs-fetch -S tty $H -e "$url/slow" -o tty-got \
+python3 "$here/on-tty.py" lfs-fetch -S tty -H 127.0.0.1 -e "$url/slow" -o tty-got \
     <pbig >tty.out; status=$?
 exits 0 'on a terminal'
 ok 'there is a bar with rate and time left' grep -Eq \
     'tty-got \[#+\.+\] [0-9]+% of 8\.0 MB, [0-9.]+ MB/s, 0:00:0[0-9] left' tty.out
 rm -rf tty
-python3 "$here/on-tty.py" lfs-fetch -q -S tty $H -e "$url/slow" -o tty-got \
+python3 "$here/on-tty.py" lfs-fetch -q -S tty -H 127.0.0.1 -e "$url/slow" -o tty-got \
     <pbig >tty.out
 is "$(cat tty.out)" '' 'nothing with -q'
 finished

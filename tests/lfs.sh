@@ -13,6 +13,7 @@ await() {
 # serve [CERT KEY]: the server that misbehaves; $url, and $tls with a key
 serve() {
 	mkdir -p srv
+	# shellcheck disable=SC2154 # here: of lib.sh
 	python3 "$here/lfs-server.py" srv "$@" &
 	later $!
 	await srv/port

@@ -50,35 +50,35 @@ piece(CURLU *u, CURLUPart part)
 int
 origin_of(const char *url, struct origin *g, struct mr_err *e)
 {
-	char *scheme, *port, *p;
+	char *port, *p;
 	CURLUcode rc;
 	CURLU *u;
 
 	memset(g, 0, sizeof(*g));
 	if (!plain(url))
 		return mr_fail(e, "not a URL");
+	/* libcurl would take "https:/host" and guess as well */
+	if (strncasecmp(url, "https://", 8) != 0 &&
+	    strncasecmp(url, "http://", 7) != 0)
+		return mr_fail(e, "not https");
 	u = curl_url();
 	if (u == NULL)
 		return mr_fail(e, "no memory");
-	rc = curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	rc = curl_url_set(u, CURLUPART_URL, url, 0);
 	if (rc != CURLUE_OK) {
 		curl_url_cleanup(u);
 		return mr_fail(e, "not a URL: %s", curl_url_strerror(rc));
 	}
-	scheme = piece(u, CURLUPART_SCHEME);
 	g->name = piece(u, CURLUPART_HOST);
 	g->user = piece(u, CURLUPART_USER);
 	port = piece(u, CURLUPART_PORT);
 	curl_url_cleanup(u);
-	g->https = scheme != NULL && strcmp(scheme, "https") == 0;
-	if (g->name == NULL || *g->name == '\0' ||
-	    (!g->https && (scheme == NULL || strcmp(scheme, "http") != 0))) {
-		free(scheme);
+	g->https = url[4] != ':';
+	if (g->name == NULL || *g->name == '\0') {
 		free(port);
 		origin_free(g);
-		return mr_fail(e, "not https");
+		return mr_fail(e, "not a URL: no host");
 	}
-	free(scheme);
 	for (p = g->name; *p != '\0'; p++)
 		*p = (char)tolower((unsigned char)*p);
 	if (port != NULL && strcmp(port, g->https ? "443" : "80") == 0) {

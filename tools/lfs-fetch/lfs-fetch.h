@@ -51,9 +51,9 @@ struct part {
 	struct mr_out		 out;		/* without a store: the output */
 	uint64_t		 have;		/* bytes that are there */
 	uint64_t		 begun;		/* of them, from earlier requests */
-	struct mr_sha256	*hash;		/* of them */
-	char			*buf;		/* of them, not yet written */
-	size_t			 nbuf;
+	struct hasher		*hash;		/* of them */
+	char			*buf[2];	/* filled and hashed in turn */
+	size_t			 nbuf;		/* in buf[0], not yet written */
 };
 
 enum state {
@@ -110,6 +110,16 @@ struct object	*object_new(const char *oid, uint64_t size, const char *path);
 /* Reads the list of -i; NULL if a line of it is wrong. */
 struct object	**read_list(size_t *n, struct mr_err *e);
 
+/* ---- hash.c: a digest that is computed beside other work ---- */
+
+struct hasher;
+
+struct hasher	*hasher_new(void);
+/* BUF must stay as it is until the next call. */
+void	hasher_add(struct hasher *h, const void *buf, size_t n);
+/* HEX may be NULL; frees H. */
+void	hasher_end(struct hasher *h, char hex[MR_HEX]);
+
 /* ---- store.c: the local stores, the part under way, the output ---- */
 
 /* A descriptor of PATH if it holds O, hash checked, or -1; errno is 0 when it
@@ -120,7 +130,7 @@ int	store_find(const struct object *o);
 /* Opens and locks O's part, hashes what is there: 1, or 0: another process
  * has it, or -1. */
 int	part_open(struct object *o, struct mr_err *e);
-int	part_write(struct object *o, const void *buf, size_t n);
+int	part_write(struct object *o, const char *buf, size_t n);
 /* Was a whole part left by an earlier run? 1: it is delivered, 0, or -1. */
 int	part_whole(struct object *o, struct mr_err *e);
 /* Forgets what is there. */

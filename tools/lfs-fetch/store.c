@@ -118,27 +118,47 @@ mine(int fd, const char *path)
 	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* hands the filled buffer to the hash; the other is there to be filled */
+static char *
+swap(struct part *p, size_t n)
+{
+	char *full = p->buf[0];
+
+	hasher_add(p->hash, full, n);
+	p->buf[0] = p->buf[1];
+	p->buf[1] = full;
+	return full;
+}
+
+/* makes ready for bytes */
+static void
+start(struct part *p)
+{
+	p->hash = hasher_new();
+	p->have = p->begun = p->nbuf = 0;
+	if (p->buf[0] == NULL) {
+		p->buf[0] = mr_malloc(GATHER);
+		p->buf[1] = mr_malloc(GATHER);
+	}
+}
+
 /* hashes what an earlier run left in the part */
 static int
 take_up(struct part *p, const struct object *o)
 {
 	struct stat st;
-	char *buf;
 	ssize_t got;
 
-	p->hash = mr_sha256_new();
-	p->have = p->begun = 0;
+	start(p);
 	if (fstat(p->fd, &st) == -1)
 		return -1;
 	if (st.st_size > 0 && (uint64_t)st.st_size > o->size)
 		return ftruncate(p->fd, 0);
-	buf = mr_malloc(COPY);
-	while ((got = mr_read(p->fd, buf, COPY)) > 0) {
-		mr_sha256_add(p->hash, buf, (size_t)got);
+	while ((got = mr_read(p->fd, p->buf[0], GATHER)) > 0) {
+		swap(p, (size_t)got);
 		p->have += (uint64_t)got;
 	}
 	p->begun = p->have;
-	free(buf);
 	return got == -1 ? -1 : 0;
 }
 
@@ -185,7 +205,7 @@ part_open(struct object *o, struct mr_err *e)
 	if (set.nstores == 0) {
 		if (open_apart(o, e) == -1)
 			return -1;
-		p->hash = mr_sha256_new();
+		start(p);
 		return 1;
 	}
 	dir = mr_fmt("%s/incomplete", set.store[0]);
@@ -205,32 +225,31 @@ part_open(struct object *o, struct mr_err *e)
 	return rc;
 }
 
-/* writes out what part_write has gathered */
+/* writes out what part_write has gathered, while it is hashed */
 static int
 flush(struct part *p)
 {
 	size_t n = p->nbuf;
 
 	p->nbuf = 0;
-	return n > 0 ? mr_write(p->fd, p->buf, n) : 0;
+	return n > 0 ? mr_write(p->fd, swap(p, n), n) : 0;
 }
 
 /* libcurl hands out 16 KiB at a time: a system call for each is dear */
 int
-part_write(struct object *o, const void *buf, size_t n)
+part_write(struct object *o, const char *buf, size_t n)
 {
 	struct part *p = &o->part;
+	size_t k;
 
-	if (p->buf == NULL)
-		p->buf = mr_malloc(GATHER);
-	if (p->nbuf + n > GATHER && flush(p) == -1)
-		return -1;
-	mr_sha256_add(p->hash, buf, n);
-	p->have += n;
-	if (n > GATHER)
-		return mr_write(p->fd, buf, n);
-	memcpy(p->buf + p->nbuf, buf, n);
-	p->nbuf += n;
+	for (; n > 0; buf += k, n -= k) {
+		k = GATHER - p->nbuf < n ? GATHER - p->nbuf : n;
+		memcpy(p->buf[0] + p->nbuf, buf, k);
+		p->nbuf += k;
+		p->have += k;
+		if (p->nbuf == GATHER && flush(p) == -1)
+			return -1;
+	}
 	return 0;
 }
 
@@ -240,9 +259,8 @@ part_reset(struct object *o)
 	struct part *p = &o->part;
 
 	if (p->hash != NULL)
-		mr_sha256_end(p->hash, NULL);
-	p->hash = mr_sha256_new();
-	p->have = p->begun = p->nbuf = 0;
+		hasher_end(p->hash, NULL);
+	start(p);
 	if (lseek(p->fd, 0, SEEK_SET) == -1)
 		return -1;
 	return ftruncate(p->fd, 0);
@@ -251,9 +269,12 @@ part_reset(struct object *o)
 int
 part_holds(struct object *o, char hex[MR_HEX])
 {
-	mr_sha256_end(o->part.hash, hex);
+	int rc;
+
+	rc = flush(&o->part);
+	hasher_end(o->part.hash, hex);
 	o->part.hash = NULL;
-	if (flush(&o->part) == -1)
+	if (rc == -1)
 		return -1;
 	return o->part.have == o->size && strcmp(hex, o->oid) == 0;
 }
@@ -326,12 +347,13 @@ part_close(struct object *o)
 {
 	struct part *p = &o->part;
 
-	if (p->fd != -1)
+	if (p->hash != NULL) {
 		(void)flush(p);	/* lost bytes only come again */
-	free(p->buf);
-	p->buf = NULL;
-	if (p->hash != NULL)
-		mr_sha256_end(p->hash, NULL);
+		hasher_end(p->hash, NULL);
+	}
+	free(p->buf[0]);
+	free(p->buf[1]);
+	p->buf[0] = p->buf[1] = NULL;
 	/* an empty part is litter; under the lock, so nobody else's */
 	if (p->hash != NULL && p->path != NULL && p->have == 0)
 		unlink(p->path);
