@@ -4,7 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 PATH=${BIN:-$here/../../build/bin}:$PATH
-rounds=${ROUNDS:-7} mib=${MIB:-384}
+rounds=${ROUNDS:-9} mib=${MIB:-256}
 T=$(mktemp -d "${TMPDIR:-/tmp}/mr-bench.XXXXXX")
 trap 'rm -rf "$T"' EXIT
 cd "$T"
