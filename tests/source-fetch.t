@@ -29,7 +29,7 @@ shift 2; [ "$1" != -u ] || shift 2
 case $1 in
 -s) cat "$FAKE/sources" ;;
 -p) cat "$FAKE/blob/${3##*/}" ;;
--l) printf 'endpoint https://h/info/lfs\nstore %s\n' "$FAKE/a store" ;;
+-l) printf 'endpoint https://h/info/lfs .lfsconfig\nstore %s\n' "$FAKE/a store" ;;
 esac
 SH
 fake lfs-fetch <<'SH'

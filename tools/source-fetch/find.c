@@ -122,11 +122,12 @@ lfs_words(struct words *v)
 		kind = strsep(&line, " ");
 		if (line == NULL || *line == '\0')
 			continue;
-		/* to the end of the line: a path may hold blanks */
+		/* a path may hold blanks; behind a URL stands its origin */
 		if (strcmp(kind, "store") == 0) {
 			word(v, "-S");
 			word(v, line);
 		} else if (strcmp(kind, "endpoint") == 0) {
+			line[strcspn(line, " ")] = '\0';
 			word(v, "-e");
 			word(v, line);
 		}
