@@ -44,7 +44,7 @@ int64_t	now_ms(void);
 /* Opens r->dir; OK with r->git NULL where nothing has that name. */
 int	repo_open(struct repo *r);
 void	repo_close(struct repo *r);
-/* Says which pack is damaged, if one is: the reason why something is missing. */
+/* Says which pack is damaged, if one is: then that is why things miss. */
 int	repo_broken(struct repo *r);
 /* FOUND sets r->commit; BAD has been said. */
 int	repo_commit(struct repo *r);
