@@ -184,7 +184,8 @@ pid_t	mr_spawn(const char *const argv[], int in, int out, int err, int group);
 int	mr_wait(pid_t pid, unsigned seconds);
 /* mr_spawn and mr_wait in one. SIGINT, SIGTERM and SIGHUP end the child first,
  * then us; so it is with mr_capture. */
-int	mr_run(const char *const argv[], int in, int out, int err, unsigned seconds);
+int	mr_run(const char *const argv[], int in, int out, int err,
+	    unsigned seconds);
 /* Runs ARGV and returns what it printed (at most MAX bytes, NUL added, the
  * caller frees); *STATUS as mr_wait. NULL only when it could not start. */
 char	*mr_capture(const char *const argv[], size_t max, unsigned seconds,
@@ -193,7 +194,7 @@ char	*mr_capture(const char *const argv[], size_t max, unsigned seconds,
 /* ---- git.c: git children that never prompt and can be stopped ---- */
 
 struct mr_git {
-	char	*out;		/* its standard output, NUL added; caller frees */
+	char	*out;		/* its stdout, NUL added; caller frees */
 	size_t	 len;		/* bytes of it */
 	char	 said[4096];	/* the end of its standard error */
 	size_t	 nsaid;
@@ -251,7 +252,7 @@ void	mr_key_ready(struct mr_key *k, const char *sha256, uint64_t limit,
 
 struct mr_model {
 	const char	*id;
-	const char	*ref;		/* 40 hex, or as written if not PINNED */
+	const char	*ref;		/* 40 hex; as written if LOOSE */
 	const char	*format;	/* split or supercombo */
 	const char	*version;	/* NULL: in no manifest */
 	const char	*remote;	/* its own source remote, or NULL */
@@ -267,7 +268,8 @@ struct mr_catalog {
 };
 
 /* Reads maps and manifests, checks every name; ids must differ in more than
- * case. The first manifest that has an id gives its version. LOOSE lets a ref be a branch name. */
+ * case. The first manifest that has an id gives its version. LOOSE lets a
+ * ref be a branch name. */
 int	mr_catalog_load(struct mr_catalog *c, char *const maps[],
 	    char *const manifests[], int loose, struct mr_err *e);
 const struct mr_model	*mr_catalog_find(const struct mr_catalog *c,
@@ -280,7 +282,7 @@ enum { MR_POINTER_MAX = 1024 };	/* a blob this long or longer is none */
 struct mr_pointer {
 	char		 oid[MR_HEX];	/* sha256 of the object */
 	uint64_t	 size;		/* bytes of the object */
-	const char	*notice;	/* static text if not canonical, or NULL */
+	const char	*notice;	/* static, if not canonical; or NULL */
 };
 
 /* 1: a pointer; 0: plain content; -1: a pointer that must be refused. */

@@ -41,7 +41,9 @@ equal(const char *s, size_t n, const char *word)
 static int
 claims(const char *s, size_t n)
 {
-	static const char *const key[] = { "version ", "oid ", "size ", "ext-" };
+	static const char *const key[] = {
+		"version ", "oid ", "size ", "ext-"
+	};
 	size_t i;
 
 	if (n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) {
