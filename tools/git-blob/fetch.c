@@ -52,6 +52,8 @@ git_fetch(struct repo *r, struct mr_git *g, const char *url,
 	left = ms <= 0 ? 1 : (unsigned)((ms + 999) / 1000);
 	silent = r->seconds / 5 > 5 ? r->seconds / 5 : 5;
 	rc = mr_git(g, url, argv, left, silent);
+	if (rc != MR_OK && config_is_store(r->git))
+		store_sweep(r);
 	git_odb_refresh(r->odb);
 	free(dir);
 	free(argv);
