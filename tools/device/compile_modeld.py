@@ -48,6 +48,7 @@ def parse_arguments():
 
 
 def main():
+  args = None
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
   try:
     pinned.enter()
@@ -62,7 +63,10 @@ def main():
   except Refused as e:
     print(f"compile_modeld: {e}", file=sys.stderr)
     return 1
-  except (Unfit, OSError, MemoryError) as e:
+  except OSError as e:
+    print(f"compile_modeld: {e.filename or args and args.output}: {e.strerror}", file=sys.stderr)
+    return 2
+  except (Unfit, MemoryError) as e:
     print(f"compile_modeld: {e or 'out of memory'}", file=sys.stderr)
     return 2
   return 0

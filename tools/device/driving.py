@@ -221,27 +221,36 @@ def attempt(what, action):
     raise Refused(f"{what}: {type(e).__name__}: {e}".splitlines()[0]) from e
 
 
+def load(path, folder):
+  """A runner for the model at PATH; FOLDER is for a copy, where one is needed."""
+  if not os.access(path, os.W_OK):  # tinygrad opens every file for writing
+    path = shutil.copy(path, tempfile.mkdtemp(dir=folder))
+    os.chmod(path, 0o600)
+  return OnnxRunner(path)
+
+
 def compile_model(args):
   artifact = describe(args)
   model = Model(artifact, args.model_size)
   tg.say(f"compile {args.model_type}: {', '.join(args.sources)}; frame skip {model.skip}, "
          f"tinygrad {pinned.tinygrad_version()}, {os.environ['DEV']}")
-  runners = {name: attempt(path, lambda path=path: OnnxRunner(path)) for name, path in args.sources.items()}
   expected = {}
-  for what in ("run_policy", *args.camera_resolutions):
-    function = model.policy(runners) if what == "run_policy" else model.warp(what)
-    artifact[what], values = attempt(label(what), lambda: tg.capture(label(what), function, model.trial(what)))
-    expected |= values
-    if what == "run_policy":
-      check_widths(artifact, model, expected)
-  with tg.output(args.output) as f, tempfile.TemporaryDirectory(prefix="compile-modeld-") as folder:
-    known = os.path.join(folder, "expected.npz")
-    np.savez(known, **expected)
-    tg.write_artifact(artifact, f, args.out_of_band)
-    f.flush()
-    recheck(args, f.name, known)
-    if args.keep_expected:
-      shutil.copyfile(known, args.keep_expected)
+  with tempfile.TemporaryDirectory(prefix="compile-modeld-") as folder:
+    runners = {name: attempt(path, lambda path=path: load(path, folder)) for name, path in args.sources.items()}
+    for what in ("run_policy", *args.camera_resolutions):
+      function = model.policy(runners) if what == "run_policy" else model.warp(what)
+      artifact[what], values = attempt(label(what), lambda: tg.capture(label(what), function, model.trial(what)))
+      expected |= values
+      if what == "run_policy":
+        check_widths(artifact, model, expected)
+    with tg.output(args.output) as f:
+      known = os.path.join(folder, "expected.npz")
+      np.savez(known, **expected)
+      tg.write_artifact(artifact, f, args.out_of_band)
+      f.flush()
+      recheck(args, f.name, known)
+      if args.keep_expected:
+        shutil.copyfile(known, args.keep_expected)
   tg.say(f"saved {args.output}: {os.path.getsize(args.output)} bytes")
 
 
