@@ -11,112 +11,120 @@
 
 #include "mr.h"
 
-enum { RING = 4 };	/* buffers between the copy and the digest */
+#ifdef __linux__
+/* glibc declares it under _GNU_SOURCE only */
+extern ssize_t copy_file_range(int, off_t *, int, off_t *, size_t, unsigned);
+#endif
 
-/* The digest runs beside the copy: it is the slower of the two. */
-struct hasher {
-	pthread_t	 thread;
-	pthread_mutex_t	 lock;
-	pthread_cond_t	 moved;
-	struct mr_sha256 *sha;
-	unsigned char	*buf[RING];
-	size_t		 len[RING];
-	uint64_t	 given, hashed;		/* buffers so far */
-	int		 last;			/* no more will come */
+enum {
+	FOLLOW = 64 << 10	/* read back at once: fits in a core's cache */
 };
 
+/* The copy runs ahead; a second thread follows it in the output file, hashing
+ * and walking what was written. So the kernel may copy file to file, neither
+ * waits for the other, and nothing but the digest's speed counts. */
 struct job {
 	const char	*path;
 	const char	*digest;	/* wanted, or NULL */
 	uint64_t	 want;		/* bytes wanted, or UINT64_MAX */
 	uint64_t	 known;		/* bytes of the input, or UINT64_MAX */
-	uint64_t	 size;		/* bytes so far */
-	char		 hex[MR_HEX];
-	struct mr_onnx	*walker;
 	struct mr_out	 out;
-	struct hasher	 h;
+
+	pthread_t	 thread;
+	pthread_mutex_t	 lock;		/* of the next three */
+	pthread_cond_t	 moved;
+	uint64_t	 size;		/* bytes written so far */
+	int		 last;		/* no more will come */
+
+	int		 follower;	/* the follower's status */
+	struct mr_err	 why;
+	struct mr_onnx	*walker;
+	char		 hex[MR_HEX];
 };
 
 static const char usage_line[] =
     "usage: onnx-stage [-d SHA256] [-z SIZE] -o FILE";
 
-/* ---- the digest's thread ---- */
+/* ---- the follower ---- */
+
+/* Waits until more than AT bytes are written; returns how many. */
+static uint64_t
+written(struct job *j, uint64_t at)
+{
+	uint64_t size;
+
+	pthread_mutex_lock(&j->lock);
+	while (j->size == at && !j->last)
+		pthread_cond_wait(&j->moved, &j->lock);
+	size = j->size;
+	pthread_mutex_unlock(&j->lock);
+	return size;
+}
+
+/* Says that N more bytes are written, or, if LAST, that no more will be; has
+ * the follower found fault? */
+static int
+advance(struct job *j, size_t n, int last)
+{
+	int fault;
+
+	pthread_mutex_lock(&j->lock);
+	j->size += n;
+	j->last |= last;
+	fault = j->follower != MR_OK;
+	pthread_cond_signal(&j->moved);
+	pthread_mutex_unlock(&j->lock);
+	return fault;
+}
+
+/* Walks and hashes the bytes from *AT to END. */
+static int
+follow_to(struct job *j, uint64_t *at, uint64_t end, unsigned char *buf,
+    struct mr_sha256 *sha)
+{
+	ssize_t got;
+	size_t n;
+
+	for (; *at < end; *at += (uint64_t)got) {
+		n = end - *at < FOLLOW ? (size_t)(end - *at) : FOLLOW;
+		got = pread(j->out.fd, buf, n, (off_t)*at);
+		if (got == -1 && errno == EINTR) {
+			got = 0;
+			continue;
+		}
+		if (got <= 0) {
+			mr_fail(&j->why, "reading back: %s", got == 0 ?
+			    "the file is shorter" : strerror(errno));
+			return MR_UNFIT;
+		}
+		if (mr_onnx_feed(j->walker, buf, (size_t)got, &j->why) == -1)
+			return MR_NO;
+		mr_sha256_add(sha, buf, (size_t)got);
+	}
+	return MR_OK;
+}
 
 static void *
-hash(void *arg)
+follow(void *arg)
 {
-	struct hasher *h = arg;
-	size_t i;
+	struct job *j = arg;
+	struct mr_sha256 *sha;
+	unsigned char *buf;
+	uint64_t at = 0, end;
+	int status = MR_OK;
 
-	pthread_mutex_lock(&h->lock);
-	for (;;) {
-		while (h->hashed == h->given && !h->last)
-			pthread_cond_wait(&h->moved, &h->lock);
-		if (h->hashed == h->given)
-			break;
-		i = h->hashed % RING;
-		pthread_mutex_unlock(&h->lock);
-		mr_sha256_add(h->sha, h->buf[i], h->len[i]);
-		pthread_mutex_lock(&h->lock);
-		h->hashed++;
-		pthread_cond_signal(&h->moved);
-	}
-	pthread_mutex_unlock(&h->lock);
+	buf = mr_malloc(FOLLOW);
+	sha = mr_sha256_new();
+	while (status == MR_OK && (end = written(j, at)) > at)
+		status = follow_to(j, &at, end, buf, sha);
+	mr_sha256_end(sha, j->hex);
+	free(buf);
+	if (status == MR_OK && mr_onnx_end(j->walker, &j->why) == -1)
+		status = MR_NO;
+	pthread_mutex_lock(&j->lock);
+	j->follower = status;
+	pthread_mutex_unlock(&j->lock);
 	return NULL;
-}
-
-static void
-hasher_start(struct hasher *h)
-{
-	int i;
-
-	h->sha = mr_sha256_new();
-	for (i = 0; i < RING; i++)
-		h->buf[i] = mr_malloc(MR_BUF);
-	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->moved, NULL);
-	errno = pthread_create(&h->thread, NULL, hash, h);
-	if (errno != 0)
-		err(MR_UNFIT, "thread");
-}
-
-/* The next buffer to fill: waits until it has been hashed. */
-static unsigned char *
-hasher_next(struct hasher *h)
-{
-	pthread_mutex_lock(&h->lock);
-	while (h->given - h->hashed == RING)
-		pthread_cond_wait(&h->moved, &h->lock);
-	pthread_mutex_unlock(&h->lock);
-	return h->buf[h->given % RING];
-}
-
-/* N bytes are in the buffer that hasher_next returned. */
-static void
-hasher_give(struct hasher *h, size_t n)
-{
-	pthread_mutex_lock(&h->lock);
-	h->len[h->given % RING] = n;
-	h->given++;
-	pthread_cond_signal(&h->moved);
-	pthread_mutex_unlock(&h->lock);
-}
-
-static void
-hasher_end(struct hasher *h, char hex[MR_HEX])
-{
-	int i;
-
-	pthread_mutex_lock(&h->lock);
-	h->last = 1;
-	pthread_cond_signal(&h->moved);
-	pthread_mutex_unlock(&h->lock);
-	pthread_join(h->thread, NULL);
-	pthread_mutex_destroy(&h->lock);
-	pthread_cond_destroy(&h->moved);
-	mr_sha256_end(h->sha, hex);
-	for (i = 0; i < RING; i++)
-		free(h->buf[i]);
 }
 
 /* ---- the copy ---- */
@@ -134,6 +142,27 @@ input_size(void)
 	if (at == -1 || at > st.st_size)
 		return UINT64_MAX;
 	return (uint64_t)(st.st_size - at);
+}
+
+/* Is this the beginning, or all if N is less than a buffer, of a model? So
+ * nothing is written for what is none, and a pointer is not called a model of
+ * a wrong size. */
+static int
+judge(const struct job *j, const unsigned char *buf, size_t n)
+{
+	struct mr_onnx *w;
+	struct mr_err e;
+	int rc;
+
+	w = mr_onnx_new(j->known);
+	rc = mr_onnx_feed(w, buf, n, &e);
+	if (rc == 0 && n < MR_BUF)
+		rc = mr_onnx_end(w, &e);
+	mr_onnx_free(w);
+	if (rc == 0)
+		return MR_OK;
+	warnx("%s: %s", j->path, e.text);
+	return MR_NO;
 }
 
 /* Opens the output, if the size is right and there is room for it. */
@@ -163,61 +192,75 @@ begin(struct job *j)
 	return MR_OK;
 }
 
-/* Takes N bytes at BUF: walks them first, so that nothing is written for what
- * is no model at all, and a pointer is not called a model of a wrong size. */
-static int
-chunk(struct job *j, const unsigned char *buf, size_t n)
+/* The next bytes by the kernel alone, which on some file systems shares the
+ * blocks; 0 where it cannot, or at the end: reading tells. */
+static size_t
+copy_in_kernel(const struct job *j)
 {
-	struct mr_err e;
-	int status;
+#ifdef __linux__
+	ssize_t n;
 
-	if (mr_onnx_feed(j->walker, buf, n, &e) == -1 ||
-	    (n < MR_BUF && mr_onnx_end(j->walker, &e) == -1)) {
-		warnx("%s: %s", j->path, e.text);
-		return MR_NO;
+	if (j->known != UINT64_MAX) {
+		n = copy_file_range(STDIN_FILENO, NULL, j->out.fd, NULL,
+		    MR_BUF, 0);
+		return n > 0 ? (size_t)n : 0;
 	}
-	if (j->out.fd == -1) {
-		status = begin(j);
-		if (status != MR_OK)
-			return status;
+#endif
+	(void)j;
+	return 0;
+}
+
+/* Copies the rest, of which the first N bytes are in BUF. */
+static int
+copy(struct job *j, unsigned char *buf, size_t n)
+{
+	ssize_t got = (ssize_t)n;
+	int fault = 0;
+
+	while (got > 0 && !fault) {
+		if (mr_write(j->out.fd, buf, (size_t)got) == -1) {
+			warn("%s: write", j->path);
+			return MR_UNFIT;
+		}
+		fault = advance(j, (size_t)got, 0);
+		while (!fault && (n = copy_in_kernel(j)) > 0)
+			fault = advance(j, n, 0);
+		if (j->want != UINT64_MAX && j->size > j->want) {
+			warnx("%s: size is over %" PRIu64 ", wanted %" PRIu64,
+			    j->path, j->want, j->want);
+			return MR_NO;
+		}
+		got = mr_read(STDIN_FILENO, buf, MR_BUF);
 	}
-	j->size += n;
-	if (j->want != UINT64_MAX && j->size > j->want) {
-		warnx("%s: size is over %" PRIu64 ", wanted %" PRIu64,
-		    j->path, j->want, j->want);
-		return MR_NO;
-	}
-	hasher_give(&j->h, n);
-	if (mr_write(j->out.fd, buf, n) == -1) {
-		warn("%s: write", j->path);
+	if (got == -1) {
+		warn("standard input");
 		return MR_UNFIT;
 	}
 	return MR_OK;
 }
 
+/* Copies while the follower follows; is it what was wanted? */
 static int
-copy(struct job *j)
+transfer(struct job *j, unsigned char *buf, size_t n)
 {
-	unsigned char *buf;
-	ssize_t got;
 	int status;
 
-	do {
-		buf = hasher_next(&j->h);
-		got = mr_read(STDIN_FILENO, buf, MR_BUF);
-		if (got == -1) {
-			warn("standard input");
-			return MR_UNFIT;
-		}
-		status = chunk(j, buf, (size_t)got);
-	} while (got == MR_BUF && status == MR_OK);
-	return status;
-}
-
-/* Is it what was wanted? */
-static int
-verdict(struct job *j)
-{
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_cond_init(&j->moved, NULL);
+	errno = pthread_create(&j->thread, NULL, follow, j);
+	if (errno != 0)
+		err(MR_UNFIT, "thread");
+	status = copy(j, buf, n);
+	advance(j, 0, 1);
+	pthread_join(j->thread, NULL);
+	pthread_mutex_destroy(&j->lock);
+	pthread_cond_destroy(&j->moved);
+	if (status != MR_OK)
+		return status;
+	if (j->follower != MR_OK) {
+		warnx("%s: %s", j->path, j->why.text);
+		return j->follower;
+	}
 	if (j->want != UINT64_MAX && j->size != j->want) {
 		warnx("%s: size is %" PRIu64 ", wanted %" PRIu64, j->path,
 		    j->size, j->want);
@@ -271,18 +314,28 @@ publish(struct job *j)
 static int
 stage(struct job *j)
 {
+	unsigned char *buf;
+	ssize_t got;
 	int status;
 
 	j->known = input_size();
 	j->walker = mr_onnx_new(j->known);
 	j->out.fd = -1;
-	hasher_start(&j->h);
-	status = copy(j);
-	hasher_end(&j->h, j->hex);
+	buf = mr_malloc(MR_BUF);
+	got = mr_read(STDIN_FILENO, buf, MR_BUF);
+	if (got == -1) {
+		warn("standard input");
+		status = MR_UNFIT;
+	} else {
+		status = judge(j, buf, (size_t)got);
+	}
 	if (status == MR_OK)
-		status = verdict(j);
+		status = begin(j);
+	if (status == MR_OK)
+		status = transfer(j, buf, (size_t)got);
 	if (status == MR_OK)
 		status = publish(j);
+	free(buf);
 	mr_out_abort(&j->out);
 	mr_onnx_free(j->walker);
 	return status;
