@@ -134,6 +134,13 @@ for n in 1048575 1048576 1048577 2097152; do
 done
 is "$bad" '' 'sizes around the buffer'
 rm x
+cases sized sized.onnx 3145728
+printf '\0' >>sized.onnx
+run onnx-stage -o x <sized.onnx
+exits 1 'a fault after megabytes'; says 'x: trailing bytes: field number 0 at byte 3145728$' 'its place is said'
+piped sized.onnx onnx-stage -o x
+exits 1 'the same from a pipe'; says 'x: trailing bytes: field number 0 at byte 3145728$' 'a pipe: its place is said'
+absent x 'nothing has the name'; absent .x.tmp 'no temporary file'
 
 # ---- disks ----
 (trap '' XFSZ; ulimit -f 8; onnx-stage -o x <v.onnx) >"$out" 2>"$err"; status=$?
