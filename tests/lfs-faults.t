@@ -15,7 +15,9 @@ openssl x509 -req -in tls.csr -CA ca.pem -CAkey ca.key -CAcreateserial \
     -days 2 -extfile san -out tls.pem >/dev/null 2>&1
 CURL_CA_BUNDLE=$T/ca.pem
 export CURL_CA_BUNDLE
-serve tls.pem tls.key
+serve slow
+slow_url=$url
+serve srv tls.pem tls.key
 oid=$(object 300000)
 pointer "$oid" >p
 tlsport=${tls##*:}
@@ -35,17 +37,19 @@ ends() {
 # what a last line begins with
 at="$oid got: (lost at|not fetched from) 127.0.0.1:$port"
 
-# a line every ten seconds where there is no terminal: runs beside the rest
+# what takes its time runs beside the rest, on a server of its own: a line
+# every ten seconds where there is no terminal, and what waits for its bound
+cp "srv/$oid" slow/
 slow=$(object 8000000)
 pointer "$slow" >pslow
-lfs-fetch -S snail -H 127.0.0.1 -e "$url/snail" -o snail-got <pslow \
+mv "srv/$slow" slow/
+lfs-fetch -S snail -H 127.0.0.1 -e "$slow_url/snail" -o snail-got <pslow \
     2>snail.err & snail=$!
-lfs-fetch -q -S snail2 -H 127.0.0.1 -e "$url/snail" -o snail-got2 <pslow \
-    2>snail2.err & snail2=$!
-# these wait for their bound: beside the rest, too
+lfs-fetch -q -S snail2 -H 127.0.0.1 -e "$slow_url/snail" -o snail-got2 \
+    <pslow 2>snail2.err & snail2=$!
 for c in stall stalled loris; do
-	(lfs-fetch -S "$c" -H 127.0.0.1 -t 2 -w 2 -e "$url/$c" -o "$c-got" <p \
-	    2>$c.err; echo $? >$c.status) &
+	(lfs-fetch -S "$c" -H 127.0.0.1 -t 2 -w 2 -e "$slow_url/$c" \
+	    -o "$c-got" <p 2>$c.err; echo $? >$c.status) &
 done
 
 # ---- resume ----
@@ -234,7 +238,7 @@ exits 1 'all that may be asked lost it: status 1'
 
 # ---- what ran beside ----
 wait "$snail" "$snail2"
-ok 'slow: the object' cmp snail-got "srv/$slow"
+ok 'slow: the object' cmp snail-got "slow/$slow"
 is "$(grep -Ec '^snail-got: [0-9]+% of 8\.0 MB, [0-9.]+ kB/s, 0:00:[0-9]+ left$' snail.err)" 1 \
     'slow: a plain line after ten seconds'
 is "$(cat snail2.err)" '' 'slow: nothing with -q'

@@ -14,8 +14,7 @@ for bad in '-i -o x' '-t 0' '-t x' '-w 0' 'file' '-o'; do
 done
 says '^usage: lfs-fetch|requires an argument' 'the usage is on stderr'
 
-# shellcheck disable=SC2119 # no TLS
-serve
+serve srv
 oid=$(object 3000000)
 oid2=$(object 70000)
 pointer "$oid" >p

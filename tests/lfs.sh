@@ -10,15 +10,15 @@ await() {
 	while [ ! -e "$1" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done
 	[ -e "$1" ] || { echo "Bail out! no $1"; exit 2; }
 }
-# serve [CERT KEY]: the server that misbehaves; $url, and $tls with a key
+# serve DIR [CERT KEY]: the server that misbehaves; $url, and $tls with a key
 serve() {
-	mkdir -p srv
+	mkdir -p "$1"
 	# shellcheck disable=SC2154 # here: of lib.sh
-	python3 "$here/lfs-server.py" srv "$@" &
+	python3 "$here/lfs-server.py" "$@" &
 	later $!
-	await srv/port
-	port=$(cat srv/port) url=http://127.0.0.1:$(cat srv/port)
-	[ $# -eq 0 ] || tls=https://127.0.0.1:$(cat srv/port-tls)
+	await "$1/port"
+	port=$(cat "$1/port") url=http://127.0.0.1:$(cat "$1/port")
+	[ $# -eq 1 ] || tls=https://127.0.0.1:$(cat "$1/port-tls")
 	export port url tls
 }
 # object SIZE: makes a random object on the server, prints its oid

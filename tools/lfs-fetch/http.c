@@ -202,7 +202,7 @@ request_batch(struct endpoint *ep, struct object *const o[], size_t n)
 		r->origin.user = mr_strdup(ep->origin.user);
 	r->ep = ep;
 	r->n = n;
-	memcpy(r->asked, o, n * sizeof(*o));
+	memcpy(r->asked, o, n * sizeof(struct object *));
 	r->header = curl_slist_append(r->header,
 	    "Accept: application/vnd.git-lfs+json");
 	r->header = curl_slist_append(r->header,
@@ -275,7 +275,7 @@ request_start(struct request *r, CURLM *multi)
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 1L);
 	curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, run.n > 1 ? 32 * 1024L :
+	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, run.n > 1 ? 16 * 1024L :
 	    128 * 1024L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);

@@ -79,14 +79,14 @@ compare(struct object *const list[], size_t n, struct mr_err *e)
 
 	if (n == 0)
 		return 0;
-	o = mr_malloc(n * sizeof(*o));
-	memcpy(o, list, n * sizeof(*o));
-	qsort(o, n, sizeof(*o), by_path);
+	o = mr_malloc(n * sizeof(struct object *));
+	memcpy(o, list, n * sizeof(struct object *));
+	qsort(o, n, sizeof(struct object *), by_path);
 	for (i = 1; i < n && rc == 0; i++)
 		if (strcmp(o[i - 1]->path, o[i]->path) == 0)
 			rc = mr_fail(e, "%s: named twice, for %s and %s",
 			    o[i]->path, o[i - 1]->oid, o[i]->oid);
-	qsort(o, n, sizeof(*o), by_oid);
+	qsort(o, n, sizeof(struct object *), by_oid);
 	for (i = 1; i < n && rc == 0; i++) {
 		if (strcmp(o[i - 1]->oid, o[i]->oid) != 0)
 			continue;
@@ -115,7 +115,8 @@ read_list(size_t *n, struct mr_err *e)
 			return NULL;
 		}
 		if (*n % 64 == 0)
-			o = mr_realloc(o, (*n + 64) * sizeof(*o));
+			o = mr_realloc(o, (*n + 64) *
+			    sizeof(struct object *));
 		o[*n] = object_of(line, (size_t)len, *n + 1, e);
 		if (o[*n] == NULL)
 			return NULL;

@@ -126,7 +126,7 @@ bring(struct object *const o[], size_t n)
 	struct mr_err e;
 	size_t i, k = 0, twins = 0;
 
-	far = mr_malloc((n + 1) * sizeof(*far));
+	far = mr_malloc((n + 1) * sizeof(struct object *));
 	for (i = 0; i < n; i++) {
 		if (o[i]->size == 0)
 			mr_sha256_buf("", 0, e.text);

@@ -16,10 +16,14 @@
 
 #include "lfs-fetch.h"
 
-enum {
-	GATHER = 64 << 10,	/* bytes of a write to a part */
-	COPY = 128 << 10	/* more does not stay in the cache: twice as slow */
-};
+enum { COPY = 128 << 10 };	/* more falls out of the cache */
+
+/* bytes of a write to a part; of eight at once each has less */
+static size_t
+gather(void)
+{
+	return run.n > 1 ? 16 << 10 : 256 << 10;
+}
 
 /* the name of a stored object; the caller frees */
 static char *
@@ -137,8 +141,8 @@ start(struct part *p)
 	p->hash = hasher_new();
 	p->have = p->begun = p->nbuf = 0;
 	if (p->buf[0] == NULL) {
-		p->buf[0] = mr_malloc(GATHER);
-		p->buf[1] = mr_malloc(GATHER);
+		p->buf[0] = mr_malloc(gather());
+		p->buf[1] = mr_malloc(gather());
 	}
 }
 
@@ -154,7 +158,7 @@ take_up(struct part *p, const struct object *o)
 		return -1;
 	if (st.st_size > 0 && (uint64_t)st.st_size > o->size)
 		return ftruncate(p->fd, 0);
-	while ((got = mr_read(p->fd, p->buf[0], GATHER)) > 0) {
+	while ((got = mr_read(p->fd, p->buf[0], gather())) > 0) {
 		swap(p, (size_t)got);
 		p->have += (uint64_t)got;
 	}
@@ -240,14 +244,14 @@ int
 part_write(struct object *o, const char *buf, size_t n)
 {
 	struct part *p = &o->part;
-	size_t k;
+	size_t k, max = gather();
 
 	for (; n > 0; buf += k, n -= k) {
-		k = GATHER - p->nbuf < n ? GATHER - p->nbuf : n;
+		k = max - p->nbuf < n ? max - p->nbuf : n;
 		memcpy(p->buf[0] + p->nbuf, buf, k);
 		p->nbuf += k;
 		p->have += k;
-		if (p->nbuf == GATHER && flush(p) == -1)
+		if (p->nbuf == max && flush(p) == -1)
 			return -1;
 	}
 	return 0;

@@ -196,7 +196,7 @@ mr_pointer_parse(const char *buf, size_t n, struct mr_pointer *p,
 {
 	char shown[MR_SHOWN];
 	const char *s = buf, *end = buf + n;
-	struct line l;
+	struct line l = { "", "", 0, 0 };
 
 	memset(p, 0, sizeof(*p));
 	if (n >= MR_POINTER_MAX || !claims(buf, n))
