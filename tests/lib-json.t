@@ -31,6 +31,19 @@ reason leading-zero 'line 1: a word that is not JSON$'
 run json-cat cases/bad/open-object.json
 is "$(wc -l <"$err")" 1 "a reason is one line and does not quote the file"
 
+# only some members
+cat >some <<'JSON'
+{"x": 1, "a": {"x": [{"a": 1}], "b": ["x", "a:", {"x": 2}], "x2": "}"},
+ "y": "a", "b" : [{"x": ",", "a":"\\"}, {"a": 1 , "x": {} }, {"x": 0}], "z": []}
+JSON
+run json-cat -k a -k b some
+exits 0 "only some members"
+is "$(tr -d ' \n' <"$out")" \
+    '{"a":{"b":["x","a:",{}]},"b":[{"a":"\\"},{"a":1},{}]}' \
+    "... of these names, wherever they are"
+run json-cat -k a cases/bad/duplicate.json
+exits 1 "what is left out is checked all the same"
+
 # every prefix of a valid file
 printf '{"models": [{"id": "a\\u00e9", "n": 12, "x": null}, true]}' >whole
 i=0 n=$(wc -c <whole) bad=

@@ -27,6 +27,29 @@ round_trip(struct mr_json j)
 	free(text);
 }
 
+/* members that are kept must be as they were, all others gone */
+static void
+check_only(struct mr_json j, const char *path)
+{
+	static const char *const only[] = { "a", "models", "id", NULL };
+	struct mr_json some, v;
+	struct mr_err e;
+	size_t k, n = 0;
+	int rc;
+
+	rc = mr_json_load_only(&some, path, only, &e);
+	assert(rc == 0);
+	assert(mr_json_type(some) == mr_json_type(j));
+	for (k = 0; only[k] != NULL; k++) {
+		v = mr_json_get(j, only[k]);
+		n += mr_json_type(v) != MR_JSON_NONE;
+		assert(mr_json_type(v) ==
+		    mr_json_type(mr_json_get(some, only[k])));
+	}
+	assert(mr_json_type(j) != MR_JSON_OBJECT || mr_json_len(some) >= n);
+	mr_json_free(some);
+}
+
 /* no model may have a name that a shell, make or a file system misreads */
 static void
 check_models(const struct mr_catalog *c)
@@ -76,8 +99,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		return 0;
 	}
 	round_trip(j);
-	mr_json_free(j);
 	files[0] = as_file(data, n);
+	check_only(j, files[0]);
+	mr_json_free(j);
 	if (mr_catalog_load(&c, files, none, 0, &e) == 0) {
 		check_models(&c);
 		mr_catalog_free(&c);

@@ -280,7 +280,7 @@ run(const struct opts *o, char *const goals[])
 	struct mr_catalog c;
 	struct mr_err e;
 	struct state *s;
-	size_t i, g;
+	size_t i;
 	int status = MR_OK;
 
 	if (mr_catalog_load(&c, o->maps, o->manifests, 0, &e) == -1) {
@@ -303,12 +303,8 @@ run(const struct opts *o, char *const goals[])
 		else
 			emit(s, c.n, goals);
 	}
-	for (i = 0; i < c.n; i++) {
-		for (g = 0; g < STAGES; g++)
-			free(s[i].stale[g]);
-		free(s[i].failed);
-		free(s[i].verify);
-	}
+	for (i = 0; i < c.n; i++)
+		forget(&s[i]);
 	free(s);
 	mr_catalog_free(&c);
 	return status;

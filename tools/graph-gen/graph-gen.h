@@ -54,6 +54,8 @@ extern const char *const stage_name[STAGES];
 
 /* Fills the states of N models, in several threads. */
 void	evaluate(struct state *s, size_t n, const struct wanted *w);
+/* Frees what evaluate found out. */
+void	forget(struct state *s);
 /* The file's bytes, or -1 if there is no such regular file. */
 int64_t	size_of(const char *path);
 /* Why PATH is not the product of SIZE bytes, or NULL; the caller frees. */

@@ -33,18 +33,22 @@ size_of(const char *path)
 	return (int64_t)st.st_size;
 }
 
-/* Loads a record, which the caller frees; NULL where there is none. One that
- * cannot be read sets *BAD, which the caller frees too. */
+/* Loads a record, which the caller frees; null where there is none. One that
+ * cannot be read sets *BAD, which the caller frees too. THIN leaves out what
+ * only explains, which is most of it. */
 static struct mr_json
-load(const struct wanted *w, const char *id, const char *kind, char **bad)
+load(const struct wanted *w, const char *id, const char *kind, int thin,
+    char **bad)
 {
+	static const char *const decides[] = { "key", "files", "component",
+	    "size", "sha256", "ready", "parts", "name", NULL };
 	struct mr_json j;
 	struct mr_err e;
 	char *path;
 
 	*bad = NULL;
 	path = mr_fmt("%s/%s_%s.json", w->results, id, kind);
-	if (mr_json_load(&j, path, &e) == -1) {
+	if (mr_json_load_only(&j, path, thin ? decides : NULL, &e) == -1) {
 		if (errno != ENOENT)
 			*bad = mr_strdup(e.text);
 		j = mr_json_null();
@@ -258,7 +262,7 @@ look_failure(struct state *s, const struct wanted *w)
 	const char *error, *stage;
 	char *bad;
 
-	rec = load(w, s->model->id, "failure", &bad);
+	rec = load(w, s->model->id, "failure", 0, &bad);
 	free(bad);
 	if (mr_json_type(rec) == MR_JSON_OBJECT) {
 		error = mr_json_str(rec, "error", "?");
@@ -281,13 +285,14 @@ blame(struct state *s, int stage, char *bad)
 }
 
 static void
-look(struct state *s, const struct share *sh)
+look(struct state *s, const struct share *sh, int thin)
 {
 	struct mr_json source, artifact;
 	char *bad_source, *bad_artifact;
 
-	source = load(sh->wanted, s->model->id, "source", &bad_source);
-	artifact = load(sh->wanted, s->model->id, "artifact", &bad_artifact);
+	source = load(sh->wanted, s->model->id, "source", thin, &bad_source);
+	artifact = load(sh->wanted, s->model->id, "artifact", thin,
+	    &bad_artifact);
 	look_fetch(s, source, sh->wanted);
 	blame(s, FETCH, bad_source);
 	look_compile(s, source, artifact, sh);
@@ -299,14 +304,39 @@ look(struct state *s, const struct share *sh)
 	mr_json_free(artifact);
 }
 
+void
+forget(struct state *s)
+{
+	int g;
+
+	for (g = 0; g < STAGES; g++) {
+		free(s->stale[g]);
+		s->stale[g] = NULL;
+	}
+	free(s->failed);
+	free(s->verify);
+	s->failed = s->verify = NULL;
+}
+
 static void *
 work(void *arg)
 {
 	struct share *sh = arg;
+	struct state *s;
 	size_t i;
+	int g;
 
-	for (i = 0; i < sh->n; i++)
-		look(&sh->state[i], sh);
+	for (i = 0; i < sh->n; i++) {
+		s = &sh->state[i];
+		look(s, sh, 1);
+		/* what is stale is looked at once more, to say why */
+		for (g = 0; g < STAGES && s->stale[g] == NULL; g++)
+			;
+		if (g < STAGES) {
+			forget(s);
+			look(s, sh, 0);
+		}
+	}
 	return NULL;
 }
 

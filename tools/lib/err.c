@@ -115,15 +115,19 @@ char *
 mr_fmt(const char *fmt, ...)
 {
 	va_list ap;
-	char *s;
+	char *s, most[256];
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(most, sizeof(most), fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		errx(MR_UNFIT, "cannot format a message");
 	s = mr_malloc((size_t)n + 1);
+	if ((size_t)n < sizeof(most)) {
+		memcpy(s, most, (size_t)n + 1);
+		return s;
+	}
 	va_start(ap, fmt);
 	vsnprintf(s, (size_t)n + 1, fmt, ap);
 	va_end(ap);

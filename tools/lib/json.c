@@ -28,14 +28,96 @@ outw(jv v)
 	return j;
 }
 
-int
-mr_json_parse(struct mr_json *j, const char *buf, size_t n, struct mr_err *e)
+/* where the string that begins at P ends */
+static const char *
+string_end(const char *p)
 {
+	for (p++; *p != '"'; p++)
+		if (*p == '\\')
+			p++;
+	return p + 1;
+}
+
+/* where the value that begins at P ends: at its parent's comma or bracket */
+static const char *
+value_end(const char *p)
+{
+	size_t depth = 0;
+
+	for (;; p++) {
+		if (*p == '"')
+			p = string_end(p) - 1;
+		else if (*p == '{' || *p == '[')
+			depth++;
+		else if (depth == 0 && (*p == ',' || *p == '}' || *p == ']'))
+			return p;
+		else if (*p == '}' || *p == ']')
+			depth--;
+	}
+}
+
+/* Is the string (N bytes, its quotes too) in the list? One with an escape may
+ * be: it is kept. */
+static int
+is_in(const char *string, size_t n, const char *const list[])
+{
+	if (memchr(string, '\\', n) != NULL)
+		return 1;
+	for (; *list != NULL; list++)
+		if (strlen(*list) + 2 == n &&
+		    memcmp(string + 1, *list, n - 2) == 0)
+			return 1;
+	return 0;
+}
+
+/* Checked text without the blanks, and without members that are not in ONLY
+ * (NULL: all are): libjq takes each byte its time. The caller frees. */
+static char *
+squeeze(const char *buf, size_t n, const char *const only[], size_t *len)
+{
+	const char *p, *end = buf + n, *q, *colon;
+	char *text, *t;
+
+	text = t = mr_malloc(n);
+	for (p = buf; p < end; p = q) {
+		q = p + 1;
+		if (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')
+			continue;
+		if (*p == '"') {
+			q = string_end(p);
+			for (colon = q; only != NULL && colon < end &&
+			    *colon != ':' && *colon <= ' '; colon++)
+				;
+			if (only != NULL && colon < end && *colon == ':' &&
+			    !is_in(p, (size_t)(q - p), only)) {
+				q = value_end(colon);
+				if (*q == ',')
+					q++;
+				else if (t[-1] == ',')
+					t--;
+				continue;
+			}
+		}
+		memcpy(t, p, (size_t)(q - p));
+		t += q - p;
+	}
+	*len = (size_t)(t - text);
+	return text;
+}
+
+static int
+parse(struct mr_json *j, const char *buf, size_t n,
+    const char *const only[], struct mr_err *e)
+{
+	char *text;
+	size_t len;
 	jv v;
 
 	if (mr_json_check(buf, n, e) == -1)
 		return -1;
-	v = jv_parse_sized(buf, (int)n);
+	text = squeeze(buf, n, only, &len);
+	v = jv_parse_sized(text, (int)len);
+	free(text);
 	if (jv_is_valid(v)) {
 		*j = outw(v);
 		return 0;
@@ -45,7 +127,14 @@ mr_json_parse(struct mr_json *j, const char *buf, size_t n, struct mr_err *e)
 }
 
 int
-mr_json_load(struct mr_json *j, const char *path, struct mr_err *e)
+mr_json_parse(struct mr_json *j, const char *buf, size_t n, struct mr_err *e)
+{
+	return parse(j, buf, n, NULL, e);
+}
+
+int
+mr_json_load_only(struct mr_json *j, const char *path,
+    const char *const only[], struct mr_err *e)
 {
 	struct mr_err why;
 	size_t n;
@@ -55,13 +144,19 @@ mr_json_load(struct mr_json *j, const char *path, struct mr_err *e)
 	buf = mr_slurp(path, MR_JSON_MAX, &n, e);
 	if (buf == NULL)
 		return -1;
-	rc = mr_json_parse(j, buf, n, &why);
+	rc = parse(j, buf, n, only, &why);
 	free(buf);
 	if (rc == -1) {
 		mr_fail(e, "%s: %.900s", path, why.text);
 		errno = EINVAL;
 	}
 	return rc;
+}
+
+int
+mr_json_load(struct mr_json *j, const char *path, struct mr_err *e)
+{
+	return mr_json_load_only(j, path, NULL, e);
 }
 
 void

@@ -32,7 +32,10 @@ mr_key_add(struct mr_key *k, const char *name, const char *value)
 
 	n = strlen(name);
 	v = strlen(value);
-	k->text = mr_realloc(k->text, k->len + n + v + 3);
+	/* grown in steps: a key has some twenty lines */
+	if (k->len == 0 || (k->len + 1) / 512 != (k->len + n + v + 3) / 512)
+		k->text = mr_realloc(k->text,
+		    ((k->len + n + v + 3) / 512 + 1) * 512);
 	memcpy(k->text + k->len, name, n);
 	k->text[k->len + n] = '=';
 	memcpy(k->text + k->len + n + 1, value, v);
@@ -182,7 +185,8 @@ mr_key_compile(struct mr_key *k, const char *format, const char *version,
 		mr_key_add(k, mr_json_str(f, "component", "?"),
 		    mr_json_str(f, "sha256", "?"));
 	}
-	k->text = mr_realloc(k->text, k->len + device->len + 1);
+	k->text = mr_realloc(k->text, (k->len + device->len + 1) / 512 * 512 +
+	    512);
 	memcpy(k->text + k->len, device->text, device->len + 1);
 	k->len += device->len;
 }

@@ -131,6 +131,10 @@ int	mr_json_parse(struct mr_json *j, const char *buf, size_t n,
 	    struct mr_err *e);
 /* E begins with PATH. errno is ENOENT when there is no such file. */
 int	mr_json_load(struct mr_json *j, const char *path, struct mr_err *e);
+/* The same, but members whose names are not in ONLY, a list that NULL ends,
+ * are left out wherever they are: checked, yet not built. */
+int	mr_json_load_only(struct mr_json *j, const char *path,
+	    const char *const only[], struct mr_err *e);
 void	mr_json_free(struct mr_json j);
 enum mr_json_type	mr_json_type(struct mr_json j);
 /* Members and elements; type MR_JSON_NONE where there is none. */
