@@ -173,6 +173,18 @@ own(int fd, const char *tmp)
 	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Makes FD empty. One that is so is left alone: ext4 flushes a file that was
+ * truncated when it is closed, which takes 0.2 s for 500 MB. */
+static int
+clear(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size == 0)
+		return 0;
+	return ftruncate(fd, 0);
+}
+
 int
 mr_out_open(struct mr_out *o, const char *path, struct mr_err *e)
 {
@@ -190,7 +202,7 @@ mr_out_open(struct mr_out *o, const char *path, struct mr_err *e)
 		if (mine == 0)
 			close(o->fd);
 	} while (mine == 0);
-	if (mine == 1 && ftruncate(o->fd, 0) == 0)
+	if (mine == 1 && clear(o->fd) == 0)
 		return 0;
 	mr_fail(e, "%s: %s", o->tmp, strerror(errno));
 	if (o->fd != -1)
