@@ -1,4 +1,4 @@
-/* LFS pointers: any bytes; what is accepted reads the same when written anew. */
+/* LFS pointers: any bytes; what is accepted reads the same when written. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,7 @@ enum {
 	MAX_LOADS = 8,			/* downloads at once */
 	MAX_BATCH = 100,		/* objects in a batch call */
 	MAX_ANSWER = 4 << 20,		/* bytes of a batch answer */
-	MAX_SAID = 4096,		/* bytes of an error body that are read */
+	MAX_SAID = 4096,		/* bytes read of an error body */
 	MAX_HOPS = 5			/* redirects of one request */
 };
 
@@ -32,7 +32,7 @@ struct endpoint {
 	char		*dead;		/* why no object asks it, or NULL */
 	int		 status;	/* what that means: MR_NO, ... */
 	int		 skipped;	/* never asked: policy */
-	int		 tries;		/* failures in a row of the batch call */
+	int		 tries;		/* failed batch calls in a row */
 	int64_t		 when;		/* do not ask before, ms */
 	size_t		 max;		/* objects in one call */
 };
@@ -48,9 +48,9 @@ struct link {
 struct part {
 	int			 fd;		/* -1: not open */
 	char			*path;		/* NULL: without a name */
-	struct mr_out		 out;		/* without a store: the output */
+	struct mr_out		 out;		/* if there is no store */
 	uint64_t		 have;		/* bytes that are there */
-	uint64_t		 begun;		/* of them, from earlier requests */
+	uint64_t		 begun;		/* of them, before this request */
 	struct hasher		*hash;		/* of them */
 	char			*buf[2];	/* filled and hashed in turn */
 	size_t			 nbuf;		/* in buf[0], not yet written */
