@@ -2,8 +2,6 @@
 # Every static lens; each must be silent. MAKE, CC from make.
 set -eu
 
-flags="-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Itools/lib
--DMR_VERSION=\"0\" -DMR_LIBEXEC=\"/\""
 c=$(git ls-files 'tools/*.c' 'tests/fixtures/*.c')
 rc=0
 
@@ -21,9 +19,10 @@ cppcheck -q -j2 --std=c11 --error-exitcode=1 --inline-suppr \
     --suppress=missingIncludeSystem -Itools/lib '-DMR_VERSION="0"' \
     '-DMR_LIBEXEC="/"' $c || rc=1
 say clang-tidy
-# shellcheck disable=SC2086
-printf '%s\n' $c | xargs -P2 -n1 sh -c 'clang-tidy -quiet "$@" -- '"$flags"' 2>/dev/null' tidy ||
-    rc=1
+# shellcheck disable=SC2016,SC2086
+printf '%s\n' $c | xargs -P2 -n1 sh -c 'exec clang-tidy -quiet "$1" -- -std=c11 \
+    -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Itools/lib \
+    "-DMR_VERSION=\"0\"" "-DMR_LIBEXEC=\"/\"" 2>/dev/null' tidy || rc=1
 say shellcheck
 shellcheck -x -s sh mk/*.sh .ci/run tests/*.sh tests/*.t tests/bench/*.sh ||
     rc=1

@@ -112,7 +112,7 @@ mr_key_diff(const struct mr_key *k, struct mr_json record, const char *prefix)
 			    (int)(eq - line), line, (int)(end - eq - 1),
 			    eq + 1);
 		if (strlen(was) != (size_t)(end - eq - 1) ||
-		    strncmp(was, eq + 1, strlen(was)) != 0)
+		    memcmp(was, eq + 1, strlen(was)) != 0)
 			return mr_fmt("%.*s: was %s, is %.*s",
 			    (int)(eq - line), line, was,
 			    (int)(end - eq - 1), eq + 1);
@@ -125,8 +125,8 @@ mr_key_diff(const struct mr_key *k, struct mr_json record, const char *prefix)
 		if (s == NULL || (eq = strchr(s, '=')) == NULL)
 			continue;
 		name = mr_fmt("\n%.*s=", (int)(eq - s), s);
-		line = strncmp(k->text, name + 1, strlen(name + 1)) == 0 ?
-		    k->text : strstr(k->text, name);
+		line = strstr(k->text, name + 1) == k->text ? k->text :
+		    strstr(k->text, name);
 		free(name);
 		if (line == NULL)
 			return mr_fmt("%.*s: was %s, is gone", (int)(eq - s),
