@@ -97,5 +97,16 @@ environment() {
 	cp "$req" "$VENV/requirements.txt"
 }
 
+# the LFS server that tests run
+test_environment() {
+	need=$here/tests/requirements.txt
+	! cmp -s "$need" "$VENV/test-requirements.txt" || return 0
+	echo "make deps: a Git LFS server for tests" >&2
+	"$VENV/bin/python3" -m pip install --quiet \
+	    --disable-pip-version-check -r "$need"
+	cp "$need" "$VENV/test-requirements.txt"
+}
+
 system_packages
 environment
+[ "${1-all}" = run ] || test_environment

@@ -37,6 +37,7 @@ deps() { run env PATH="$T/m" VENV="$T/venv" YES="${YES-}" sh "$root/mk/deps.sh" 
 mkdir -p "$T/venv/bin"
 ln -s /bin/true "$T/venv/bin/python3"
 cp "$root/tools/device/requirements.txt" "$T/venv/"
+cp "$root/tests/requirements.txt" "$T/venv/test-requirements.txt"
 
 machine
 fake dpkg-query 'echo "install ok installed"'
