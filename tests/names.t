@@ -277,7 +277,7 @@ for g in 'compiled/a;canary.pkl' 'why/$(canary)' 'force/`canary`' \
 done
 printf '{"b": {"ref": "%s", "input_format": "split"},
 "b": {"ref": "%s", "input_format": "split"}}' $R $R >"$T/bad.json"
-run env -u MAKEFLAGS -u MAKELEVEL make -C "$root" OUT="$(dirname "$BIN")" \
+run env -u MAKEFLAGS -u MAKELEVEL make -C "$root" \
     all WORKSPACE="$PWD" SOURCE_MAPS="$T/bad.json" \
     PATH="$PATH:$T/spy" DEVICES=none
 exits 2 "the front door: a key twice"

@@ -45,7 +45,7 @@ mine:" "neither config.mk nor a Makefile of the user is overwritten"
 rm Makefile
 echo >config.mk
 run workspace-init "$root"
-run env -u MAKEFLAGS -u MAKELEVEL make status OUT="$(dirname "$BIN")"
+run env -u MAKEFLAGS -u MAKELEVEL make status
 exits 0 "make status in the workspace"
 prints '^73 models: 0 current, 73 to do, 0 failed$' "... of the whole catalog"
 # what the project would be asked: a project of one rule stands for it
