@@ -50,7 +50,7 @@ struct part {
 	char			*path;		/* NULL: without a name */
 	struct mr_out		 out;		/* if there is no store */
 	uint64_t		 have;		/* bytes that are there */
-	uint64_t		 begun;		/* of them, before this request */
+	uint64_t		 begun;		/* of them, at the start */
 	struct hasher		*hash;		/* of them */
 	char			*buf[2];	/* filled and hashed in turn */
 	size_t			 nbuf;		/* in buf[0], not yet written */
