@@ -16,7 +16,7 @@ show(const char *word)
 	struct shown v;
 	size_t i;
 
-	for (i = 0; word[i] != '\0' && i < sizeof(v.s) - 1; i++)
+	for (i = 0; i < sizeof(v.s) - 1 && word[i] != '\0'; i++)
 		v.s[i] = word[i] < 0x20 || word[i] > 0x7e ? '?' : word[i];
 	v.s[i] = '\0';
 	return v;
