@@ -47,6 +47,13 @@ exits 2 'a closed output is status 2'
 lfs-fetch <srv/"$oid2" >/dev/full 2>"$err"; status=$?
 exits 2 'plain content: a full output is status 2'
 run lfs-fetch -S store -o nowhere/x <p; exits 2 'no such folder: status 2'
+mkfifo fifo
+for o in fifo store store/ ''; do
+	run lfs-fetch -S store -o "$o" <p
+	exits 2 "-o '$o': no regular file, status 2"
+done
+ok 'what was there is still there' test -p fifo
+run lfs-fetch -S '' <p; exits 2 'a store without a name: status 2'
 run lfs-fetch -S nostore -H 127.0.0.1 -e "$url/ok" -o nowhere/x <p
 exits 2 'no such folder: status 2 before a download'
 absent nostore 'and nothing is stored'

@@ -279,7 +279,7 @@ main(int argc, char *argv[])
 {
 	char *endpoint[MAX_ENDPOINTS];
 	const char *file = NULL;
-	size_t nendpoints = 0;
+	size_t nendpoints = 0, k;
 	uint64_t n;
 	int c, list = 0;
 
@@ -330,6 +330,9 @@ main(int argc, char *argv[])
 		}
 	if (argc != optind || (list && file != NULL))
 		return usage(stderr);
+	for (k = 0; k < set.nstores; k++)
+		if (*set.store[k] == '\0')
+			errx(MR_UNFIT, "the name of a store is empty");
 	guard(!list && file == NULL);
 	/* a reader that goes away or a limit is a lost write, not a death */
 	signal(SIGPIPE, SIG_IGN);

@@ -189,10 +189,18 @@ int
 mr_out_open(struct mr_out *o, const char *path, struct mr_err *e)
 {
 	const char *base;
+	struct stat st;
 	int mine;
 
 	base = strrchr(path, '/');
 	base = base == NULL ? path : base + 1;
+	o->fd = -1;
+	o->path = o->tmp = NULL;
+	if (*base == '\0')
+		return mr_fail(e, "\"%s\": not the name of a file", path);
+	/* a rename would put a file in the place of /dev/null */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return mr_fail(e, "%s: not a regular file", path);
 	o->path = mr_strdup(path);
 	o->tmp = mr_fmt("%.*s.%s.tmp", (int)(base - path), path, base);
 	do {

@@ -66,7 +66,8 @@ int	mr_write(int fd, const void *buf, size_t n);
 char	*mr_slurp(const char *path, size_t max, size_t *len, struct mr_err *e);
 /* Makes PATH and its parents, like mkdir -p. */
 int	mr_mkdirs(const char *path, struct mr_err *e);
-/* Opens a temporary file beside PATH; waits for another writer of PATH. */
+/* Opens a temporary file beside PATH, which is absent or a regular file; waits
+ * for another writer of PATH. */
 int	mr_out_open(struct mr_out *o, const char *path, struct mr_err *e);
 /* fsync, rename, fsync of the directory; on failure aborts and returns -1. */
 int	mr_out_commit(struct mr_out *o, struct mr_err *e);
