@@ -37,6 +37,26 @@ graph() {
 	    -z "$PART_SIZE" ${GPU:+-g} "$@"
 }
 
+# these read or write by themselves, so they stand alone or with their like
+alone=
+for goal in $GOALS; do
+	case $goal in
+	init|status|plan|verify) kind=$goal ;;
+	why/*|pin/*) kind=${goal%%/*} ;;
+	*) kind=run ;;
+	esac
+	[ "${alone:-$kind}" = "$kind" ] || {
+		echo "model-rebuild: $goal: cannot be combined: $GOALS" >&2
+		exit 2
+	}
+	alone=$kind
+done
+case $DRY$alone in
+ninit|npin)
+	echo "model-rebuild: a dry run does nothing for: $GOALS"
+	exit ;;
+esac
+
 case $GOALS in
 init)
 	locked
@@ -67,9 +87,6 @@ case " $GOALS" in
 		ref-pin -u "$REMOTE_URL" "$@" "${goal#pin/}" || rc=$?
 	done
 	exit "$rc" ;;
-*" init "*|*" status"*|*" plan"*|*" verify"*)
-	echo "model-rebuild: wanted one goal alone, got: $GOALS" >&2
-	exit 2 ;;
 esac
 
 if [ -n "$DRY" ]; then
@@ -98,15 +115,15 @@ mv .state/graph.tmp $GRAPH
 : >.state/done
 total=$(sed -n 's/^TOTAL := //p' $GRAPH)
 current=$(sed -n 's/^CURRENT := //p' $GRAPH)
-if [ "$total" -eq 0 ]; then
-	echo "$current current, nothing to do"
-	exit
-fi
 rc=0
-# shellcheck disable=SC2086
-"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
-step -s -r results -c .state/done -n "$total" -k "$current" \
-    >.state/summary 2>&1 || rc=$?
+if [ "$total" -eq 0 ]; then
+	echo "$current current, nothing to do" >.state/summary
+else
+	# shellcheck disable=SC2086
+	"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
+	step -s -r results -c .state/done -n "$total" -k "$current" \
+	    >.state/summary 2>&1 || rc=$?
+fi
 cat .state/summary
 [ -z "$NOTIFY" ] || sh -c "$NOTIFY" <.state/summary ||
     echo "model-rebuild: NOTIFY failed: $NOTIFY" >&2

@@ -174,13 +174,32 @@ exits 0 'after the cause is gone'
 absent "$W/results/demo-split_failure.json" 'the record is gone'
 
 # two runs
-flock "$W/.state/lock" sleep 30 & later $!
+flock -o "$W/.state/lock" sleep 30 & later $!
+holder=$!
 sleep 0.2
 run mk all
 exits 2 'a second run'
 says 'held|lock' 'says that the workspace is held'
 run mk status
 exits 0 'status works meanwhile'
+kill $holder
+wait $holder 2>/dev/null
+
+# goals that do not go together; a dry run of what writes
+run mk why/demo-combo all
+exits 2 'why with another goal'
+says 'cannot be combined' 'is refused'
+run mk status plan
+exits 2 'two reports at once are refused'
+before=$(find "$W" -newer "$W/.model-rebuild" | wc -l)
+run mk -n pin/demo-combo
+exits 0 'a dry run of pin'
+is "$(find "$W" -newer "$W/.model-rebuild" | wc -l)" "$before" 'writes nothing'
+
+# the summary goes to NOTIFY, also when nothing was done
+run mk all NOTIFY="cat >'$T/notified'"
+exits 0 'NOTIFY'
+is "$(cat "$T/notified")" '3 current, nothing to do' 'gets the summary'
 
 # the same targets inside the workspace
 run make -C "$W" --no-print-directory why/demo-combo
