@@ -189,6 +189,8 @@ multi "entry of another size" big 'its entry is not of this' 's/1101/1102/'
 multi "odd name" big 'its entry is not of this' 's/p01/p09/'
 multi "no entry" big 'has no entry$' 's/"big"/"bog"/'
 multi "an entry too many" "one big" 'has no entry$' 's/"big"/"one"/'
+multi "two entries of one id" big 'its entry is not of this' \
+    '/^  {/,/^  },*$/H;$!d;x;s/.*/[&,&]/;s/^\[\n/[/;s/,\n  {/,\n  {/'
 fresh
 rm $r/multipart.json
 stale "multipart.json: not there" "" "" "$all"
@@ -395,7 +397,7 @@ ready() {
 	rec["ready"]["parts"] = json.loads(sys.argv[1])
 	json.dump(rec, open("results/big_artifact.json", "w"))
 	PY
-	stale "parts $1" "" "" big
+	stale "parts $(printf '%s' "$1" | tr '\n\t' '  ')" "" "" big
 }
 fresh
 n=big_driving_tinygrad.pkl
@@ -403,6 +405,8 @@ for parts in '1' '{}' '[]' '[1]' '[{}]' 'null' '"x"' \
     '[{"name": "../../etc/passwd", "size": 1}]' \
     '[{"name": "a/b", "size": 1}]' '[{"name": "..", "size": 4096}]' \
     '[{"name": "'$n'.p01", "size": 400}]' \
+    '[{"name": "'$n'.p00", "size": 400}, {"name": "'$n'.p02", "size": 400},
+	{"name": "'$n'.p01", "size": 301}]' \
     '[{"name": "'$n'.p00", "size": "400"}]' \
     '[{"name": "'$n'.p00", "size": 400}, {"name": "'$n'.p01", "size": 400}]'; do
 	ready "$parts"

@@ -254,6 +254,14 @@ compile
 exits 2 "a file where compiled/ should be"
 is "$(ls results/one_artifact.json 2>/dev/null)" "" "... no record"
 
+begin
+compile
+rm compiled/one.pkl
+mkdir -p compiled/one.pkl/x
+compile
+exits 2 "a folder where the artifact should be"
+absent results/one_artifact.json "... the record went before the artifact"
+
 # ---- killed ----
 # killed SIGNAL TARGET TEXT: while models runs; then again, to the same end
 killed() {

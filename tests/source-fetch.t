@@ -140,12 +140,13 @@ pointer p.onnx 'newer policy'
 echo x >onnx/m/m_driving_off_policy.onnx
 echo x >onnx/m/.m_driving_on_policy.onnx.tmp
 echo x >onnx/m/notes.txt
+echo x >onnx/m/mother.onnx
 echo x >onnx/m/._m_driving_vision.onnx
 fetch
 is "$(find onnx/m -name '*policy*') $(cat onnx/m/m_driving_policy.onnx)" \
     "onnx/m/m_driving_policy.onnx newer policy" \
     "components of an older commit are removed"
-is "$(find onnx/m -type f | wc -l | tr -d ' ')" 4 "... and no other file"
+is "$(find onnx/m -type f | wc -l | tr -d ' ')" 5 "... and no other file"
 
 # ---- chunks ----
 begin

@@ -272,6 +272,13 @@ for files in '[]' '{}' '1' '[1]' '["x"]' '[[]]' '[{}]' '[{"": {}}]' 'null' \
 	exits 0 "files $files"
 	same "$T/before" results/one_source.json "... are left alone"
 done
+for change in 's/"ref": "[0-9a-f]*"/"ref": "master"/' 's/"split"/"onnx"/'; do
+	old
+	sed -i "$change" results/one_source.json
+	cp results/one_source.json "$T/before"
+	init
+	same "$T/before" results/one_source.json "$change: left alone"
+done
 for text in '' '[]' '1' '{' '"x"' '{"sha256": 1}' '{"sha256": "../x"}'; do
 	old
 	printf '%s' "$text" >results/one_artifact.json
