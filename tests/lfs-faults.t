@@ -67,6 +67,11 @@ is "$(gets GET)" 3 'spoiltpart: a wrong mixture starts over'
 ends short 111 "$at \\(.*tried 3 times\\)"
 ok 'short: what came is kept for the next run' test -s "store/incomplete/$oid.part"
 ends chunked 0 ''
+large=$(object 4000000)
+pointer "$large" >plarge
+run lfs-fetch -S store -H 127.0.0.1 -t 2 -e "$url/churn" <plarge
+exits 111 'churn: a spoilt half for ever comes to an end'
+ok 'churn: after few requests' test "$(gets 'GET /churn')" -le 6
 
 # ---- wrong bodies ----
 ends wrong 1 "$at \\(wrong bytes\\)"

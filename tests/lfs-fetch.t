@@ -232,16 +232,23 @@ fi
 # ---- killed at any time, two at once ----
 big=$(object 8000000)
 pointer "$big" >pbig
-for d in 0.02 0.3 0.7 1.1; do
+# grown STORE: until the part in it has bytes
+grown() {
+	n=0
+	while [ ! -s "$1/incomplete/$big.part" ] && [ $n -lt 600 ]; do
+		sleep 0.05; n=$((n + 1))
+	done
+}
+for d in 0.02 0.4 grown; do
 	rm -rf kill; rm -f kgot
 	lfs-fetch -S kill -H 127.0.0.1 -e "$url/slow" -o kgot <pbig & k=$!
-	sleep $d
+	if [ $d = grown ]; then grown kill; else sleep $d; fi
 	kill -9 $k; wait $k 2>/dev/null
-	absent kgot "killed after $d s: nothing under the final name"
+	absent kgot "killed ($d): nothing under the final name"
 	: >srv/log
 	run lfs-fetch -S kill -H 127.0.0.1 -e "$url/ok" -o kgot <pbig
-	exits 0 "killed after $d s: the next run ends well"
-	same kgot "srv/$big" "killed after $d s: the object"
+	exits 0 "killed ($d): the next run ends well"
+	same kgot "srv/$big" "killed ($d): the object"
 done
 is "$(gets 'GET .*range=bytes=[1-9]')" 1 'the last of them was resumed'
 rm -rf two; : >srv/log
@@ -256,9 +263,9 @@ is "$(find two -name '*.part')" '' 'two at once: nothing is left'
 # the one is killed while the other waits for it
 rm -rf two; : >srv/log
 lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two1 <pbig 2>err1 & k=$!
-sleep 0.4
+grown two
 lfs-fetch -S two -H 127.0.0.1 -e "$url/slow" -o two2 <pbig 2>err2 & j=$!
-sleep 0.4
+sleep 0.3
 kill -9 $k; wait $k 2>/dev/null
 wait $j; is "$?" 0 'the first is killed: the second goes on'
 same two2 "srv/$big" 'the first is killed: the object'

@@ -354,6 +354,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.whole(body)
 
+    def get_churn(self, body):
+        """The first half is spoilt and breaks off, for ever."""
+        if self.start(len(body)):
+            self.whole()
+        else:
+            self.head(0, len(body))
+            self.wfile.write(b"x" * (len(body) // 2))
+            self.close_connection = True
+
     def get_gone(self, body):
         self.message(404, "Not found")
 

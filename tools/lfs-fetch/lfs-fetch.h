@@ -72,6 +72,7 @@ struct object {
 	enum state	 state;
 	size_t		 at;		/* the endpoint that is asked */
 	int		 tries;		/* failures in a row of the download */
+	uint64_t	 best;		/* bytes it has reached */
 	int64_t		 when;		/* do nothing before, ms */
 	int64_t		 busy;		/* since when another process has it */
 	int		 relinked;	/* asked once more for a link */

@@ -22,13 +22,13 @@ verify(struct object *o)
 			lose(o, MR_UNFIT, e.text);
 		else
 			done(o);
-	} else if (mixed || o->link.href == NULL) {
-		/* the fault may lie in what an earlier run left: once more */
+	} else if (mixed) {
+		/* the fault may lie in what was there: once in one piece */
 		mr_progress_have(run.progress, -(int64_t)o->part.have);
+		o->norange = 1;
+		o->state = READY;
 		if (part_reset(o) == -1)
 			lose(o, MR_UNFIT, strerror(errno));
-		else
-			o->state = o->link.href != NULL ? READY : ASK;
 	} else {
 		mr_progress_have(run.progress, -(int64_t)o->part.have);
 		bad = part_bad(o);
@@ -106,8 +106,11 @@ loaded(struct request *r, CURLcode rc)
 	} else if (r->taken && o->part.have == o->size) {
 		verify(o);
 	} else {
-		if (r->taken && o->part.have - o->part.begun >= MR_BUF)
+		/* what comes further than ever is worth new tries */
+		if (r->taken && o->part.have >= o->best + MR_BUF) {
+			o->best = o->part.have;
 			o->tries = 0;
+		}
 		try_later(o, r->retry_after, rc == CURLE_OK ?
 		    "the body is too short" : r->error[0] != '\0' ? r->error :
 		    curl_easy_strerror(rc));
@@ -146,7 +149,7 @@ load_ended(struct request *r, CURLcode rc)
 	request_free(r);
 }
 
-/* Another process had the part: has it finished the object meanwhile? */
+/* Has another process finished the object since we looked? */
 static int
 finished_elsewhere(struct object *o)
 {
@@ -178,9 +181,10 @@ open_part(struct object *o, int64_t now)
 		lose(o, MR_UNFIT, e.text);
 		return 0;
 	}
-	if (o->busy != 0 && finished_elsewhere(o)) {
-		if (rc == 1 && o->part.have == 0)
-			unlink(o->part.path);
+	/* under the lock nobody else can finish it: no second download */
+	if (fresh && finished_elsewhere(o)) {
+		if (rc == 1)
+			part_reset(o);
 		part_close(o);
 		return 0;
 	}

@@ -279,7 +279,7 @@ main(int argc, char *argv[])
 {
 	char *endpoint[MAX_ENDPOINTS];
 	const char *file = NULL;
-	size_t nendpoints = 0, k;
+	size_t nendpoints = 0;
 	uint64_t n;
 	int c, list = 0;
 
@@ -300,6 +300,8 @@ main(int argc, char *argv[])
 			if (set.nstores == MAX_STORES)
 				errx(MR_UNFIT, "more than %d stores",
 				    MAX_STORES);
+			if (*optarg == '\0')
+				errx(MR_UNFIT, "a store's name is empty");
 			set.store[set.nstores++] = optarg;
 			break;
 		case 't':
@@ -330,9 +332,6 @@ main(int argc, char *argv[])
 		}
 	if (argc != optind || (list && file != NULL))
 		return usage(stderr);
-	for (k = 0; k < set.nstores; k++)
-		if (*set.store[k] == '\0')
-			errx(MR_UNFIT, "the name of a store is empty");
 	guard(!list && file == NULL);
 	/* a reader that goes away or a limit is a lost write, not a death */
 	signal(SIGPIPE, SIG_IGN);

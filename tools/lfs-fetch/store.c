@@ -302,8 +302,12 @@ publish(struct object *o, struct mr_err *e)
 		    rename(o->part.path, path) == -1 ||
 		    mr_sync_dir(path) == -1)
 			mr_fail(e, "%s: %s", path, strerror(errno));
-		else
+		else {
+			/* another process may use the name from now on */
+			free(o->part.path);
+			o->part.path = NULL;
 			rc = 0;
+		}
 	}
 	free(path);
 	return rc;

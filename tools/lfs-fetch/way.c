@@ -180,7 +180,7 @@ hopeless(CURLcode rc)
 	    rc == CURLE_URL_MALFORMAT || rc == CURLE_UNSUPPORTED_PROTOCOL;
 }
 
-/* "HTTP 404: Not found here"; the caller frees */
+/* "404: Not found here"; the caller frees */
 char *
 code_and_text(long code, const char *said)
 {
