@@ -87,10 +87,10 @@ def compile_(name, entry, version, files, big):
     lines = [("schema", 1), ("format", entry["input_format"]),
              ("version", version), ("gpu", int(gpu))]
     lines += [(f["component"], f["sha256"]) for f in files]
-    lines += [(k, compact(IDENTITY[k])) for k in ("cameras", "environment")]
     lines += [(k, IDENTITY[k]) for k in (
-        "image_history_pipeline", "backend", "device", "driver", "tinygrad",
-        "toolchain", "python", "compiler")]
+        "tinygrad", "toolchain", "driver", "backend", "device", "python",
+        "compiler", "image_history_pipeline")]
+    lines += [(k, compact(IDENTITY[k])) for k in ("cameras", "environment")]
     made = ready(name, data, got["sha256"])
     save(f"results/{name}_artifact.json", {
         "id": name, "status": "compiled", "path": f"compiled/{name}.pkl",

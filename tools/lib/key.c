@@ -149,21 +149,22 @@ int
 mr_key_device(struct mr_key *k, struct mr_json identity)
 {
 	static const char *const dumped[] = { "cameras", "environment" };
+	/* what explains most comes first: the first difference is shown */
 	static const char *const facts[] = {
-		"image_history_pipeline", "backend", "device", "driver",
-		"tinygrad", "toolchain", "python", "compiler"
+		"tinygrad", "toolchain", "driver", "backend", "device",
+		"python", "compiler", "image_history_pipeline"
 	};
 	char *text;
 	size_t i;
 
 	mr_key_init(k);
+	for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		mr_key_add(k, facts[i], mr_json_str(identity, facts[i], ""));
 	for (i = 0; i < sizeof(dumped) / sizeof(dumped[0]); i++) {
 		text = mr_json_dump(mr_json_get(identity, dumped[i]), 0);
 		mr_key_add(k, dumped[i], text);
 		free(text);
 	}
-	for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
-		mr_key_add(k, facts[i], mr_json_str(identity, facts[i], ""));
 	return mr_json_str(identity, "toolchain", "")[0] != '\0' ? 0 : -1;
 }
 
