@@ -322,8 +322,10 @@ fresh
 gg -t verify
 exits 0 "verify"
 cp "$out" lines
+is "$(wc -l <lines | tr -d ' ')" 15 "verify: every file that has a digest"
+ok "verify: sha-verify takes all lines, parts too" sha-verify -q lines
+cat $p.p0? >$p
 ok "verify: sha256sum agrees with every line" sha256sum -c --quiet lines
-is "$(wc -l <lines | tr -d ' ')" 14 "verify: every file that has a digest"
 gg -t frob
 exits 2 "an unknown report"
 for bad in '-l 0' '-l x' '-z -1' '-z 99999999999999999999'; do
