@@ -33,6 +33,9 @@ one -o got; exits 0 '-o'
 same got "srv/$oid" '-o: the object'
 is "$(gets GET)" 1 'from the store, no second download'
 is "$(stat -c %h got)" 1 'not a hard link: the store is not exposed'
+(echo first; lfs-fetch -S store <p; echo last) >several 2>"$err"
+{ echo first; cat "srv/$oid"; echo last; } >wanted
+same several wanted 'between other output'
 run lfs-fetch -S store -o got <srv/"$oid2"; exits 0 'plain content with -o'
 same got "srv/$oid2" 'passes unchanged'
 : >empty

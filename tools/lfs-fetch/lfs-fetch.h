@@ -121,13 +121,24 @@ void	hasher_add(struct hasher *h, const void *buf, size_t n);
 /* HEX may be NULL; frees H. */
 void	hasher_end(struct hasher *h, char hex[MR_HEX]);
 
-/* ---- store.c: the local stores, the part under way, the output ---- */
+/* ---- store.c: the local stores, the way out ---- */
 
 /* A descriptor of PATH if it holds O, hash checked, or -1; errno is 0 when it
  * could be read and is wrong. */
 int	open_checked(const char *path, const struct object *o);
 /* The same for O in one of the stores. */
 int	store_find(const struct object *o);
+/* STORE/objects/aa/bb/OID; the own store's incomplete/OID.KIND. The caller
+ * frees. */
+char	*stored(const char *store, const char *oid);
+char	*incomplete(const char *oid, const char *kind);
+/* Moves PATH to incomplete/OID.bad; that name or NULL; the caller frees. */
+char	*aside(const char *path, const char *oid);
+/* Copies FD to O's path or to standard output. */
+int	deliver(const struct object *o, int fd, struct mr_err *e);
+
+/* ---- part.c: an object under way ---- */
+
 /* Opens and locks O's part, hashes what is there: 1, or 0: another process
  * has it, or -1. */
 int	part_open(struct object *o, struct mr_err *e);
@@ -145,8 +156,6 @@ int	part_commit(struct object *o, struct mr_err *e);
 char	*part_bad(struct object *o);
 /* Lets go of the part; its bytes stay for the next run. */
 void	part_close(struct object *o);
-/* Copies FD to O's path or to standard output. */
-int	deliver(const struct object *o, int fd, struct mr_err *e);
 /* Bytes of O that an earlier run left. */
 uint64_t	left_over(const struct object *o);
 /* Where a file without a name may be. */
