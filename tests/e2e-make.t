@@ -97,6 +97,12 @@ is "$(cd "$W/ready-for-resources" && cat demo-combo_driving_tinygrad.pkl.p0? | s
     "$(sum "$W/compiled/demo-combo.pkl")" 'the parts join to the artifact'
 is "$(cd "$W/ready-for-resources" && python3 -c 'import json; print([(e["id"], len(e["parts"])) for e in json.load(open("multipart.json"))])')" \
     "[('demo-combo', 5), ('demo-multi', 5), ('demo-split', 5)]" 'multipart.json lists them'
+run mk verify
+exits 0 'verify joins parts'
+printf X | dd of="$W/ready-for-resources/demo-split_driving_tinygrad.pkl.p01" bs=1 seek=9 conv=notrunc 2>/dev/null
+run mk verify
+exits 2 'a flipped byte in a part'
+says 'ready-for-resources/demo-split_driving_tinygrad.pkl: sha256 is' 'is found'
 run mk all
 exits 0 'the limit back'
 is "$(cat "$W/ready-for-resources/multipart.json")" '[]' 'multipart.json is empty again'

@@ -119,4 +119,22 @@ for n in 1 63 64 65 66; do
 done
 sha-verify one >/dev/full 2>"$err"; status=$?
 exits 2 'a lost answer'
+
+# a path that is not there stands for its parts, as pkl-split makes them
+mkdir set && cd set || exit 2
+head -c 2500 /dev/urandom >whole
+pkl-split -f -z 1000 -o . whole
+rm whole
+run sha-verify whole.sha256
+exits 0 'a set holds by its own .sha256'
+is "$(cat "$out")" whole 'under the name of the whole'
+printf X | dd of=whole.p01 bs=1 seek=7 conv=notrunc 2>/dev/null
+run sha-verify -q whole.sha256
+exits 1 'a byte of a part'
+says 'whole: sha256 is .*, wanted' 'changes its digest'
+rm whole.p00
+run sha-verify whole.sha256
+exits 1 'a set without its first part'
+says 'whole: missing' 'is missing'
+cd .. || exit 2
 finished

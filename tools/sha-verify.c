@@ -13,7 +13,8 @@
 
 enum {
 	CHUNK = 1 << 17,	/* bytes of a read: it stays in the cache */
-	THREADS_MAX = 64
+	THREADS_MAX = 64,
+	PARTS_MAX = 100		/* of a set, as pkl-split makes it */
 };
 
 /* one line of the list */
@@ -143,49 +144,76 @@ read_list(FILE *f, const char *name, struct list *l)
 	return status;
 }
 
-/* Digest of what FD holds, read through BUF; -1 with errno. */
-static int
-digest(int fd, char *buf, char hex[MR_HEX])
-{
-	struct mr_sha256 *h;
-	ssize_t got;
-	int saved;
-
-	h = mr_sha256_new();
-	while ((got = mr_read(fd, buf, CHUNK)) > 0)
-		mr_sha256_add(h, buf, (size_t)got);
-	saved = errno;
-	mr_sha256_end(h, hex);
-	errno = saved;
-	return got == 0 ? 0 : -1;
-}
-
-/* What is wrong with a file, NULL if nothing; the caller frees. */
+/* Adds what PATH holds to H, read through BUF; what is wrong, or NULL; the
+ * caller frees. */
 static char *
-verify(const struct item *it, char *buf)
+add(struct mr_sha256 *h, const char *path, char *buf)
 {
-	char hex[MR_HEX], *fault;
+	char *fault = NULL;
 	struct stat st;
+	ssize_t got;
 	int fd;
 
 	/* a FIFO must not hold us up before it is refused */
-	fd = open(it->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd == -1)
 		return mr_strdup(errno == ENOENT || errno == ENOTDIR ?
 		    "missing" : strerror(errno));
-	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
 		fault = mr_strdup("not a regular file");
-	else if (digest(fd, buf, hex) == -1)
-		fault = mr_fmt("read: %s", strerror(errno));
-	else if (strcmp(hex, it->want) != 0)
-		fault = mr_fmt("sha256 is %s, wanted %s", hex, it->want);
-	else
-		fault = NULL;
+	} else {
+		while ((got = mr_read(fd, buf, CHUNK)) > 0)
+			mr_sha256_add(h, buf, (size_t)got);
+		if (got == -1)
+			fault = mr_fmt("read: %s", strerror(errno));
+	}
 	close(fd);
 	return fault;
 }
 
-/* a thread: takes items until none is left */
+/* Adds PATH.p00, PATH.p01, ... up to the first that is not there. */
+static char *
+add_parts(struct mr_sha256 *h, const char *path, char *buf)
+{
+	char *part, *fault, *named;
+	unsigned i;
+
+	for (i = 0, fault = NULL; i < PARTS_MAX && fault == NULL; i++) {
+		part = mr_fmt("%s.p%02u", path, i);
+		if (i > 0 && access(part, F_OK) == -1) {
+			free(part);
+			break;
+		}
+		fault = add(h, part, buf);
+		if (fault != NULL && i > 0) {
+			named = mr_fmt("%s: %s", part, fault);
+			free(fault);
+			fault = named;
+		}
+		free(part);
+	}
+	return fault;
+}
+
+/* What is wrong with a file or a set of parts, NULL if nothing; the caller
+ * frees. */
+static char *
+verify(const struct item *it, char *buf)
+{
+	struct mr_sha256 *h;
+	char hex[MR_HEX], *fault;
+
+	h = mr_sha256_new();
+	if (access(it->path, F_OK) == -1 && errno == ENOENT)
+		fault = add_parts(h, it->path, buf);
+	else
+		fault = add(h, it->path, buf);
+	mr_sha256_end(h, hex);
+	if (fault == NULL && strcmp(hex, it->want) != 0)
+		fault = mr_fmt("sha256 is %s, wanted %s", hex, it->want);
+	return fault;
+}
+
 static void *
 worker(void *arg)
 {

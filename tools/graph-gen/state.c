@@ -215,14 +215,14 @@ look_compile(struct state *s, struct mr_json source, struct mr_json artifact,
 	free(path);
 }
 
-/* the lines of sha-verify for what is to be uploaded: a whole artifact has
- * its digest in the record, parts have theirs in no record */
+/* the line of sha-verify for what is to be uploaded: whole or in parts, it
+ * has the artifact's digest */
 static void
 verify_ready(struct state *s, struct mr_json artifact, struct mr_json ready)
 {
 	char *path;
 
-	if (mr_json_len(mr_json_get(ready, "parts")) > 0)
+	if (mr_json_type(ready) != MR_JSON_OBJECT)
 		return;
 	path = mr_fmt("ready-for-resources/%s_driving_tinygrad.pkl",
 	    s->model->id);

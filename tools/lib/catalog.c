@@ -14,11 +14,12 @@ static struct shown
 show(const char *word)
 {
 	struct shown v;
-	size_t i;
+	size_t i, n;
 
-	for (i = 0; i < sizeof(v.s) - 1 && word[i] != '\0'; i++)
+	n = strnlen(word, sizeof(v.s) - 1);
+	for (i = 0; i < n; i++)
 		v.s[i] = word[i] < 0x20 || word[i] > 0x7e ? '?' : word[i];
-	v.s[i] = '\0';
+	v.s[n] = '\0';
 	return v;
 }
 
