@@ -202,6 +202,15 @@ is "$(graph)" "FETCH :=
 COMPILE := src
 READY := one two src" "... the same"
 old
+init
+printf 'one polixy' >onnx/one/one_driving_policy.onnx
+printf two2two >compiled/two.pkl
+init -t
+prints '^compiled/one.pkl: not trusted: its sources are not staged as recorded$' \
+    "-t: a source that has rotted since"
+prints '^compiled/two.pkl: not trusted: its digest is not the recorded one$' \
+    "-t: an artifact that has rotted since"
+old
 sed -i '/"one"/s/"one"/"onx"/' names.json
 rm onnx/two/*
 init -t

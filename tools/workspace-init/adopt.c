@@ -213,9 +213,8 @@ trust_artifact(const struct mr_model *m, const struct mr_key *device,
 	struct mr_key k;
 	struct mr_err e;
 	char hex[MR_HEX], *path;
-	const char *key;
 	uint64_t size;
-	int rc;
+	int holds, rc;
 
 	if (m->version == NULL)
 		return "no manifest has its version";
@@ -227,8 +226,9 @@ trust_artifact(const struct mr_model *m, const struct mr_key *device,
 	free(path);
 	if (rc == -1)
 		return "its sources are not recorded";
-	key = mr_json_str(source, "key", NULL);
-	if (key != NULL) {
+	holds = mr_json_str(source, "key", NULL) != NULL &&
+	    staged_hold(m->id, &source);
+	if (holds) {
 		mr_key_compile(&k, m->format, m->version, m->gpu, source,
 		    device);
 		mr_key_record(&k, rec, "");
@@ -236,7 +236,7 @@ trust_artifact(const struct mr_model *m, const struct mr_key *device,
 		mr_json_set_int(rec, "size", size);
 	}
 	mr_json_free(source);
-	return key != NULL ? NULL : "its sources are not staged as recorded";
+	return holds ? NULL : "its sources are not staged as recorded";
 }
 
 void
