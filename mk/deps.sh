@@ -54,7 +54,7 @@ system_packages() {
 	elif [ "$(uname -s)" = Darwin ]; then
 		for p in git2 curl jq; do
 			pkg-config --exists "lib$p" 2>/dev/null && continue
-			echo "make deps: on macOS: brew install" $brew >&2
+			echo "make deps: on macOS: brew install $(echo "$brew" | tr '\n' ' ')" >&2
 			echo "then use gmake (GNU make 4) in place of make" >&2
 			break
 		done

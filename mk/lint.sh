@@ -24,7 +24,8 @@ printf '%s\n' $c | xargs -P2 -n1 sh -c 'exec clang-tidy -quiet "$1" -- -std=c11 
     -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Itools/lib \
     "-DMR_VERSION=\"0\"" "-DMR_LIBEXEC=\"/\"" 2>/dev/null' tidy || rc=1
 say shellcheck
-shellcheck -x -s sh mk/*.sh .ci/run tests/*.sh tests/*.t tests/bench/*.sh ||
+shellcheck -x -s sh mk/*.sh tests/*.sh tests/*.t tests/*/*.sh || rc=1
+shellcheck .ci/run ||
     rc=1
 say 'mandoc -T lint'
 mandoc -T lint -W warning man/*.[157] || rc=1

@@ -96,6 +96,7 @@ if [ -n "$DRY" ]; then
 	export GRAPH
 	# shellcheck disable=SC2086
 	graph "$@" $GOALS >"$GRAPH"
+	# shellcheck disable=SC2086
 	"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS
 	exit
 fi

@@ -1,7 +1,9 @@
 #!/bin/sh
 # kill -9 of the whole process group at random moments of `make -j4 all`: the
 # rerun ends with the digests of an undisturbed run.
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/pipeline.sh
 . "$here/pipeline.sh"
 rounds=${ROUNDS:-30}
 

@@ -1,13 +1,13 @@
 # Sourced after lib.sh: an upstream, a device root whose compiler is a quick
 # deterministic stand-in, and a workspace in $W.
-# shellcheck shell=sh
+# shellcheck shell=sh source=tests/lib.sh disable=SC2154 # root is lib.sh's
 up=$T/up device=$T/device
 W=${W:-$T/ws}
 
 # the compile script of a device root: one small pickle made of its sources
 standin() {
 	mkdir -p "$device/selfdrive/modeld" "$device/tinygrad_repo/tinygrad"
-	echo "rev = ${1-1}" >"$device/tinygrad_repo/tinygrad/__init__.py"
+	echo "rev = 1" >"$device/tinygrad_repo/tinygrad/__init__.py"
 	cat >"$device/selfdrive/modeld/compile_modeld.py" <<-'EOF'
 	set -eu
 	log=$(dirname "$0")/../../calls
