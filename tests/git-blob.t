@@ -554,10 +554,7 @@ exits 111 'a server that never answers'; says 'stopped after 1 s' 'is left after
 # shellcheck disable=SC2009 # pgrep is not everywhere
 fetching() { ps -ef | grep -F -- "$1" | grep -c '[g]it.*fetch\|[g]it-remote\|[g]it remote'; }
 for sig in TERM INT KILL; do
-	# a background process of sh ignores INT: python gives it back
-	python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])' git-blob -C web -u "$url/$sig" "$small" run.sh 2>/dev/null &
+	unignored git-blob -C web -u "$url/$sig" "$small" run.sh 2>/dev/null &
 	p=$!
 	i=0
 	until [ "$(fetching "$url/$sig")" -gt 0 ] || [ $i -ge 100 ]; do sleep 0.05; i=$((i + 1)); done

@@ -69,6 +69,13 @@ ok() {
 absent() { if [ -e "$1" ] || [ -L "$1" ]; then fail "$2" "$1 exists"; else pass "$2"; fi; }
 # sum FILE: its sha256
 sum() { sha256sum <"$1" | cut -c1-64; }
+# becomes COMMAND..., for which nothing is ignored: `&` ignores SIGINT, nohup
+# SIGHUP, and sh cannot take it back. In the background, or a subshell, only
+unignored() {
+	exec python3 -c 'import os, signal, sys
+for s in signal.SIGINT, signal.SIGHUP: signal.signal(s, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+}
 # what every tool must do: bad option, -h, -V, a lost write. common TOOL
 common() {
 	run "$1" -@; exits 2 "$1: bad option is status 2"

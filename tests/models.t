@@ -179,6 +179,9 @@ mode sleep; models --a --input-dir in --output-dir out >"$out" 2>"$err" & pid=$!
 n=0; until [ -s pid ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
 kill "$pid"; wait "$pid"; is $? 143 "a signal ends it"
 sleep 0.2; kill -0 "$(cat pid)" 2>/dev/null; is $? 1 "and the compiler"
+rm pid; (trap '' HUP; exec models --a --input-dir in --output-dir out) >"$out" 2>"$err" & pid=$!
+n=0; until [ -s pid ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+kill -HUP "$pid"; sleep 0.2; kill "$pid"; wait "$pid"; is $? 143 "under nohup no hangup does"
 
 # ---- --split-artifact ----
 rm -f out/*; head -c 2500000 /dev/urandom >big.pkl

@@ -147,10 +147,8 @@ ok 'and is not waited for' test $(($(date +%s) - start)) -lt 10
 # stopped: forwarded, waited for, no record, and we end by the signal
 for sig in INT TERM HUP; do
 	rm -f ready got
-	# shellcheck disable=SC2016 # a background job of sh ignores SIGINT: python3 gives it back
-	python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])' step -c count.$sig pop22 x -- sh -c '
+	# shellcheck disable=SC2016
+	unignored step -c count.$sig pop22 x -- sh -c '
 	trap "echo $0 >got; sleep 0.2; echo to reattach: x; exit 5" INT TERM HUP
 	echo >ready; n=0; while [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done' $sig >"$out" 2>"$err" &
 	p=$!

@@ -32,14 +32,17 @@ static void
 catch(void)
 {
 	static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
-	struct sigaction sa;
+	struct sigaction sa, was;
 	size_t i;
 
 	memset(&sa, 0, sizeof(sa));
 	sa.sa_handler = pass_on;
 	sigemptyset(&sa.sa_mask);
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &sa, NULL);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		sigaction(signals[i], NULL, &was);
+		if (was.sa_handler != SIG_IGN)	/* nohup */
+			sigaction(signals[i], &sa, NULL);
+	}
 }
 
 /* one "NAME=VALUE" per pair of A and B; the caller frees each and all */
