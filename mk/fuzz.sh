@@ -6,7 +6,7 @@ set -eu
 mkdir -p build/fuzz
 for f in tests/fuzz/fuzz-*.c; do
 	name=$(basename "$f" .c)
-	clang -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -g \
+	clang -std=c11 -Wall -Wextra -Werror -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -g \
 	    -fsanitize=fuzzer,address,undefined -Itools/lib \
 	    '-DMR_VERSION="0"' -o "build/fuzz/$name" "$f" tools/lib/*.c \
 	    -ljq -lcrypto -lpthread
