@@ -31,8 +31,12 @@ machine() {
 		ln -s "$(command -v "$p")" "$T/m/$p"
 	done
 }
-# fake NAME TEXT: a program that is this shell script
-fake() { printf '#!/bin/sh\n%s\n' "$2" >"$T/m/$1" && chmod 755 "$T/m/$1"; }
+# fake NAME TEXT: a program that is this shell script; the link that may stand
+# there is removed first, or the machine's own program would be overwritten
+fake() {
+	rm -f "$T/m/$1"
+	printf '#!/bin/sh\n%s\n' "$2" >"$T/m/$1" && chmod 755 "$T/m/$1"
+}
 deps() { run env PATH="$T/m" VENV="$T/venv" YES="${YES-}" sh "$root/mk/deps.sh" "$@"; }
 # an environment that is complete
 mkdir -p "$T/venv/bin"
