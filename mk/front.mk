@@ -5,8 +5,8 @@ WORKSPACE ?= $(CURDIR)
 ROOT := $(CURDIR)
 export WORKSPACE ROOT
 
-PIPE := $(filter init all extract force status plan verify onnx/% compiled/% \
-	ready/% force/% why/% pin/%,$(MAKECMDGOALS))
+PIPE := $(filter init all extract force status plan verify device-status \
+	onnx/% compiled/% ready/% force/% why/% pin/% cancel/%,$(MAKECMDGOALS))
 ifneq ($(PIPE),)
 export GOALS := $(PIPE)
 DRY := $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS))))

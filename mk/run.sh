@@ -14,12 +14,23 @@ done
     -m "$ROOT/catalog/model_source_map_v22.json" \
     -m "$ROOT/catalog/model_source_map_v23.json"
 
+# remote-compile with what mk/compile.mk says of the devices
+device() {
+	remote-compile -a "$ALLOWED_DEVICES" -d "$DENY_DEVICES" \
+	    -p "$DEVICE_ROOT" -c "$SSH_CONFIG" -R "$RETRIES" \
+	    -P "$RETRY_SECONDS" -t "$SILENT_SECONDS" -D "$DEVICES" "$@"
+}
+
 # what the device says of its compiler; the last known one if it is away
 identity() {
-	remote-compile -I -D "$DEVICES" >.state/identity.tmp && {
+	rc=0
+	device -I >.state/identity.tmp || rc=$?
+	[ "$rc" -ne 0 ] || {
 		mv .state/identity.tmp .state/identity.json
 		return
 	}
+	# a machine that is unfit will not be fit for any model
+	[ "$rc" -ne 2 ] || [ "$DEVICES" = local ] || exit 2
 	[ -e .state/identity.json ] || return 0
 	echo "model-rebuild: the device is away:" \
 	    "going by the compiler that was last read" >&2
@@ -42,7 +53,8 @@ alone=
 for goal in $GOALS; do
 	case $goal in
 	init|status|plan|verify) kind=$goal ;;
-	why/*|pin/*) kind=${goal%%/*} ;;
+	device-status) kind=$goal ;;
+	why/*|pin/*|cancel/*) kind=${goal%%/*} ;;
 	*) kind=run ;;
 	esac
 	[ "${alone:-$kind}" = "$kind" ] || {
@@ -52,7 +64,7 @@ for goal in $GOALS; do
 	alone=$kind
 done
 case $DRY$alone in
-ninit|npin)
+ninit|npin|ncancel)
 	echo "model-rebuild: a dry run does nothing for: $GOALS"
 	exit ;;
 esac
@@ -65,6 +77,8 @@ init)
 	    "$@" "$ROOT" ;;
 status|plan)
 	graph -t "$GOALS" "$@"; exit ;;
+device-status)
+	device -S; exit ;;
 verify)
 	list=$(mktemp "${TMPDIR:-/tmp}/mr-verify.XXXXXX")
 	trap 'rm -f "$list"' EXIT
@@ -76,6 +90,12 @@ verify)
 	exit "$rc" ;;
 esac
 case " $GOALS" in
+*" cancel/"*)
+	rc=0
+	for goal in $GOALS; do
+		device -C "${goal#cancel/}" || rc=$?
+	done
+	exit "$rc" ;;
 *" why/"*)
 	# shellcheck disable=SC2086 # goals are words
 	graph -t why "$@" $GOALS; exit ;;
@@ -104,7 +124,10 @@ fi
 locked
 mkdir -p onnx compiled ready-for-resources logs results
 # the lock lives as long as any process of a run: what lies here is dead
-rm -rf .state/jobs .state/fetch
+rm -rf .state/jobs .state/fetch .state/run
+# what the compiles of one run tell each other
+mkdir .state/run
+export MR_RUN=.state/run
 case " $GOALS" in
 *" all"*|*" compiled/"*|*" ready/"*|*" force"*) identity ;;
 esac

@@ -344,9 +344,9 @@ for args in '' '-D local' '-D local -f split -r results' \
 	exits 2 "called with \"$args\""
 	says '^usage: ' "... prints the usage"
 done
-run remote-compile -D 192.168.3.109 -f split -r results one
-exits 2 "a device that this version cannot reach"
-says '^remote-compile: device "192.168.3.109": .*DEVICES = local' "... is named"
+run remote-compile -D 127.0.0.1 -f split -r results one
+exits 2 "a device that is not allowed"
+says '^remote-compile: 127.0.0.1: is 127.0.0.1, which ALLOWED_DEVICES' "... is named"
 run remote-compile -D local -f split -N -r results one
 exits 2 "-N: no manifest has its version"
 says '^remote-compile: one: no manifest has its version' "... is named"

@@ -196,6 +196,17 @@ int	mr_run(const char *const argv[], int in, int out, int err,
 char	*mr_capture(const char *const argv[], size_t max, unsigned seconds,
 	    int *status);
 
+/* ---- home.c: where the program lies, and what belongs to it ---- */
+
+/* The path of NAME, on PATH unless it has a slash; NULL if there is none. The
+ * caller frees, as for both below. */
+char	*mr_home_program(const char *name);
+/* The folder of the running program, links resolved; NULL if not known. */
+char	*mr_home_bin(const char *argv0);
+/* The folder of what runs on a device: MR_DEVICE_DIR, that of the tree in
+ * which BIN lies, or the installed one; NULL if there is none. */
+char	*mr_home_device(const char *bin);
+
 /* ---- git.c: git children that never prompt and can be stopped ---- */
 
 struct mr_git {

@@ -253,7 +253,7 @@ split_artifact(const struct options *o, const char *argv0)
 		warnx("%s", e.text);
 		return MR_UNFIT;
 	}
-	if ((bin = place_bin(argv0)) == NULL) {
+	if ((bin = mr_home_bin(argv0)) == NULL) {
 		warnx("%s: its own folder is not known", argv0);
 		return MR_UNFIT;
 	}

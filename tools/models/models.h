@@ -47,8 +47,6 @@ struct place {
 	int	 starpilot;	/* the root's own compile script */
 };
 
-/* The folder of this program, or NULL; the caller frees. */
-char	*place_bin(const char *argv0);
 /* The device root, or NULL; the caller frees. */
 char	*place_root(void);
 int	place_find(struct place *p, const char *argv0, struct mr_err *e);

@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <glob.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,45 +36,6 @@ parent(const char *path)
 	if (slash == NULL)
 		return mr_strdup(".");
 	return mr_fmt("%.*s", slash == path ? 1 : (int)(slash - path), path);
-}
-
-/* the program NAME on PATH, or NAME itself with a slash in it; or NULL */
-static char *
-program(const char *name)
-{
-	const char *p, *end;
-	char *path, cwd[PATH_MAX];
-
-	if (name[0] == '/')
-		return if_exists(mr_strdup(name));
-	if (strchr(name, '/') != NULL)
-		return getcwd(cwd, sizeof(cwd)) == NULL ? NULL :
-		    if_exists(mr_fmt("%s/%s", cwd, name));
-	for (p = getenv("PATH"); p != NULL; p = *end == ':' ? end + 1 : NULL) {
-		end = p + strcspn(p, ":");
-		path = mr_fmt("%.*s/%s", (int)(end - p), p, name);
-		if (access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return NULL;
-}
-
-char *
-place_bin(const char *argv0)
-{
-	char *found, *real, *dir;
-
-	real = realpath("/proc/self/exe", NULL);
-	if (real == NULL && (found = program(argv0)) != NULL) {
-		real = realpath(found, NULL);
-		free(found);
-	}
-	if (real == NULL)
-		return NULL;
-	dir = parent(real);
-	free(real);
-	return dir;
 }
 
 char *
@@ -115,12 +75,12 @@ find_python(const struct place *p)
 
 	set = getenv("MR_PYTHON");
 	if (set != NULL && set[0] != '\0')
-		return program(set);
+		return mr_home_program(set);
 	if (p->starpilot)
 		path = if_exists(mr_fmt("%s/.venv/bin/python3", p->root));
 	else
 		path = if_exists(mr_fmt("%s/../venv/bin/python3", p->bin));
-	return path != NULL ? path : program("python3");
+	return path != NULL ? path : mr_home_program("python3");
 }
 
 /* the value of `NAME = "VALUE"` in a small text file, or NULL */
@@ -237,27 +197,13 @@ find_tools(struct place *p, struct mr_err *e)
 	return 0;
 }
 
-/* the folder of our own driver, or NULL */
-static char *
-find_driver(const struct place *p)
-{
-	const char *set;
-	char *dir;
-
-	set = getenv("MR_DEVICE_DIR");
-	if (set != NULL && set[0] != '\0')
-		return realpath(set, NULL);
-	dir = if_exists(mr_fmt("%s/../../tools/device", p->bin));
-	return dir != NULL ? dir : if_exists(mr_strdup(MR_LIBEXEC "/device"));
-}
-
 int
 place_find(struct place *p, const char *argv0, struct mr_err *e)
 {
 	char *script;
 
 	memset(p, 0, sizeof(*p));
-	if ((p->bin = place_bin(argv0)) == NULL)
+	if ((p->bin = mr_home_bin(argv0)) == NULL)
 		return mr_fail(e, "%s: its own folder is not known", argv0);
 	p->root = place_root();
 	if (p->root != NULL) {
@@ -267,7 +213,7 @@ place_find(struct place *p, const char *argv0, struct mr_err *e)
 		free(script);
 	}
 	p->scripts = p->starpilot ? mr_fmt("%s/selfdrive/modeld", p->root) :
-	    find_driver(p);
+	    mr_home_device(p->bin);
 	if (p->scripts == NULL)
 		return mr_fail(e, "compile_modeld.py: neither a device root "
 		    "nor %s/device has it", MR_LIBEXEC);

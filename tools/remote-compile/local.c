@@ -1,5 +1,8 @@
-/* The local transport: `models` on this machine. */
+/* The local transport: `models` on this machine, in the foreground. */
+#include <dirent.h>
 #include <err.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,36 +26,26 @@ status_of(int status, const char *what)
 	    status : MR_UNFIT;
 }
 
-int
-local_identity(struct mr_json *identity, struct mr_key *device)
+/* asks the compiler who it is; W's identity is to be freed if it is 0 */
+static int
+ask(struct work *w)
 {
 	const char *argv[] = { "models", "--identity", NULL };
-	struct mr_err e;
 	char *text;
 	int status;
 
 	text = mr_capture(argv, MR_BUF, 60, &status);
 	status = status_of(text == NULL ? -1 : status, "models --identity");
-	if (status != MR_OK) {
-		free(text);
-		return status == MR_AGAIN ? MR_AGAIN : MR_UNFIT;
-	}
-	if (mr_json_parse(identity, text, strlen(text), &e) == -1) {
-		warnx("models --identity: %s", e.text);
-		free(text);
-		return MR_UNFIT;
-	}
+	if (status == MR_OK)
+		status = work_identity(w, text, "models --identity");
+	else if (status != MR_AGAIN)
+		status = MR_UNFIT;
 	free(text);
-	if (mr_key_device(device, *identity) == 0)
-		return MR_OK;
-	warnx("models --identity: wanted an object that names a toolchain");
-	mr_key_free(device);
-	mr_json_free(*identity);
-	return MR_UNFIT;
+	return status;
 }
 
-int
-local_compile(const char *in, const char *out)
+static int
+run_models(const char *in, const char *out)
 {
 	const char *argv[] = { "models", "--model", o.id, "--input-dir",
 	    in, "--output-dir", out, "--input-format",
@@ -71,4 +64,153 @@ local_compile(const char *in, const char *out)
 	status = status_of(mr_run(argv, -2, STDERR_FILENO, -1, 0), what);
 	free(what);
 	return status;
+}
+
+/* removes all that is in a job's folder: no old output is ever collected */
+static void
+clear_folder(const char *dir)
+{
+	struct dirent *d;
+	char *path;
+	DIR *h;
+
+	h = opendir(dir);
+	while (h != NULL && (d = readdir(h)) != NULL) {
+		if (strcmp(d->d_name, ".") == 0 ||
+		    strcmp(d->d_name, "..") == 0)
+			continue;
+		path = mr_fmt("%s/%s", dir, d->d_name);
+		if (unlink(path) == -1 && errno != ENOENT) {
+			clear_folder(path);	/* a folder */
+			rmdir(path);
+		}
+		free(path);
+	}
+	if (h != NULL)
+		closedir(h);
+}
+
+/* hashes and syncs the output, then lands it */
+static int
+collect(const char *output, const struct work *w)
+{
+	char hex[MR_HEX];
+	uint64_t size;
+	int fd, status;
+
+	fd = open(output, O_RDONLY | O_CLOEXEC);
+	if (fd == -1) {
+		warnx("%s: models ended well, yet wrote no %s", o.id, output);
+		return MR_NO;
+	}
+	if (mr_sha256_fd(fd, hex, &size) == -1 || mr_sync(fd) == -1) {
+		warn("%s", output);
+		close(fd);
+		return MR_UNFIT;
+	}
+	close(fd);
+	if (size == 0) {
+		warnx("%s: the artifact is empty", o.id);
+		return MR_NO;
+	}
+	status = land_begin(w);
+	if (status != MR_OK)
+		return status;
+	if (rename(output, w->product) == -1 ||
+	    mr_sync_dir(w->product) == -1) {
+		warn("%s", w->product);
+		return MR_UNFIT;
+	}
+	return land_end(w, hex, size);
+}
+
+/* is the compiler still the one of W? */
+static int
+unchanged(const struct work *w)
+{
+	struct work after;
+	int same, status;
+
+	status = ask(&after);
+	if (status != MR_OK)
+		return status;
+	same = strcmp(w->device.text, after.device.text) == 0;
+	mr_json_free(after.identity);
+	mr_key_free(&after.device);
+	if (same)
+		return MR_OK;
+	warnx("%s: the compiler changed during the compile: run make again",
+	    o.id);
+	return MR_AGAIN;
+}
+
+/* the compile in its key's own folder */
+static int
+compile(const struct work *w)
+{
+	struct mr_err e;
+	char *dir, *in, *output;
+	int status;
+
+	dir = mr_fmt(".state/jobs/%s", w->key);
+	in = mr_fmt("onnx/%s", o.id);
+	output = mr_fmt("%s/%s_driving_tinygrad.pkl", dir, o.id);
+	if (mr_mkdirs(dir, &e) == -1)
+		errx(MR_UNFIT, "%s", e.text);
+	clear_folder(dir);
+	status = run_models(in, dir);
+	if (status == MR_OK)
+		status = unchanged(w);
+	if (status == MR_OK)
+		status = collect(output, w);
+	clear_folder(dir);
+	rmdir(dir);
+	free(output);
+	free(in);
+	free(dir);
+	return status;
+}
+
+int
+local_compile(void)
+{
+	struct work w;
+	int status;
+
+	status = load_source(&w.source);
+	if (status != MR_OK)
+		return status;
+	status = ask(&w);
+	if (status == MR_OK) {
+		work_key(&w);
+		if (work_current(&w))
+			puts("current");
+		else
+			status = compile(&w);
+		free(w.product);
+		free(w.record);
+		mr_key_free(&w.k);
+		mr_key_free(&w.device);
+		mr_json_free(w.identity);
+	}
+	mr_json_free(w.source);
+	return status;
+}
+
+int
+local_identity(void)
+{
+	struct work w;
+	char *text;
+	int status;
+
+	status = ask(&w);
+	if (status != MR_OK)
+		return status;
+	text = mr_json_dump(w.identity, 0);
+	puts(text);
+	free(text);
+	mr_key_free(&w.device);
+	mr_json_free(w.identity);
+	return MR_OK;
 }

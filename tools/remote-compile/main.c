@@ -1,6 +1,4 @@
 /* Staged sources -> compiled/ID.pkl and its record, on a build device. */
-#include <sys/stat.h>
-
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,97 +6,25 @@
 
 #include "remote-compile.h"
 
-struct opts o = { .version = "" };
+struct opts o = {
+	.id = "remote-compile", .version = "", .root = "/data/openpilot",
+	.allowed = "192.168.3.109", .denied = "192.168.3.110", .retries = 3,
+	.pause = 2, .wait = 3600, .limit = 7200, .silence = 60
+};
 
 static int
 usage(FILE *f)
 {
-	fputs("usage: remote-compile [-FghNV] -D DEVICES -f FORMAT "
-	    "[-v VERSION] -r RESULTS ID\n"
-	    "       remote-compile -I -D DEVICES\n", f);
+	fputs("usage: remote-compile [-FgkN] [device options] -D DEVICES "
+	    "-f FORMAT [-v VERSION]\n"
+	    "                      -r RESULTS ID\n"
+	    "       remote-compile -I | -S [device options] -D DEVICES\n"
+	    "       remote-compile -C [device options] -D DEVICES ID\n"
+	    "device options: [-a ALLOWED] [-d DENIED] [-c SSH_CONFIG] "
+	    "[-p ROOT]\n"
+	    "                [-R RETRIES] [-P SECONDS] [-w SECONDS] "
+	    "[-l SECONDS] [-t SECONDS]\n", f);
 	return f == stdout ? mr_finish(MR_OK) : MR_UNFIT;
-}
-
-/* the bytes of a regular file, -1 if there is none */
-static int64_t
-size_of(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) == -1 || !S_ISREG(st.st_mode))
-		return -1;
-	return (int64_t)st.st_size;
-}
-
-/* is the product of this key here already? */
-static int
-current(const char *record, const char *product, const char *key)
-{
-	struct mr_json rec;
-	struct mr_err e;
-	int yes;
-
-	if (mr_json_load(&rec, record, &e) == -1)
-		return 0;
-	yes = strcmp(mr_json_str(rec, "key", ""), key) == 0 &&
-	    size_of(product) == mr_json_int(rec, "size", -2);
-	mr_json_free(rec);
-	return yes;
-}
-
-static int
-compile(void)
-{
-	struct mr_json source, identity;
-	struct mr_key k, device;
-	char key[MR_HEX], *path, *record, *product;
-	int status;
-
-	path = mr_fmt("%s/%s_source.json", o.results, o.id);
-	status = load_source(&source, path);
-	free(path);
-	if (status != MR_OK)
-		return status;
-	status = local_identity(&identity, &device);
-	if (status != MR_OK) {
-		mr_json_free(source);
-		return status;
-	}
-	mr_key_compile(&k, o.format, o.version, o.gpu, source, &device);
-	mr_key_digest(&k, key);
-	record = mr_fmt("%s/%s_artifact.json", o.results, o.id);
-	product = mr_fmt("compiled/%s.pkl", o.id);
-	if (!o.force && current(record, product, key))
-		puts("current");
-	else
-		status = job(key, &k, &device, identity, product, record);
-	free(product);
-	free(record);
-	mr_key_free(&k);
-	mr_key_free(&device);
-	mr_json_free(identity);
-	mr_json_free(source);
-	return status;
-}
-
-/* prints the identity on one line */
-static int
-print_identity(void)
-{
-	struct mr_json identity;
-	struct mr_key device;
-	char *text;
-	int status;
-
-	status = local_identity(&identity, &device);
-	if (status != MR_OK)
-		return status;
-	text = mr_json_dump(identity, 0);
-	puts(text);
-	free(text);
-	mr_key_free(&device);
-	mr_json_free(identity);
-	return MR_OK;
 }
 
 /* refuses what would be misread further on, by name */
@@ -118,55 +44,126 @@ check_words(void)
 		    "entry to EXTRA_MANIFEST", o.id);
 }
 
+static unsigned
+number(int option, const char *text)
+{
+	uint64_t n;
+
+	if (mr_number(text, 1000000, &n) == -1)
+		errx(MR_UNFIT, "-%c %.40s: wanted a number", option, text);
+	return (unsigned)n;
+}
+
+/* an option of the device: how it is reached, and for how long */
+static int
+device_option(int c, const char *arg)
+{
+	switch (c) {
+	case 'D':
+		o.devices = arg;
+		break;
+	case 'P':
+		o.pause = number(c, arg);
+		break;
+	case 'R':
+		o.retries = number(c, arg);
+		break;
+	case 'a':
+		o.allowed = arg;
+		break;
+	case 'c':
+		o.config = arg[0] == '\0' ? NULL : arg;
+		break;
+	case 'd':
+		o.denied = arg;
+		break;
+	case 'l':
+		o.limit = number(c, arg);
+		break;
+	case 'p':
+		o.root = arg;
+		break;
+	case 't':
+		o.silence = number(c, arg);
+		break;
+	case 'w':
+		o.wait = number(c, arg);
+		break;
+	default:
+		return 0;
+	}
+	return 1;
+}
+
+/* what is asked of the devices themselves */
+static int
+ask(int what, int local)
+{
+	if (what == 'I')
+		return local ? local_identity() : pool_identity();
+	if (local)
+		errx(MR_UNFIT, "local: its compiles end with make: there is "
+		    "nothing to %s", what == 'S' ? "show" : "cancel");
+	return pool_each(what == 'S' ? job_status : job_cancel);
+}
+
 int
 main(int argc, char *argv[])
 {
-	int c;
+	int c, local, what = 0;
 
-	while ((c = getopt(argc, argv, "D:f:v:r:FgINhV")) != -1)
+	while ((c = getopt(argc, argv, "CD:FINP:R:SVa:c:d:f:ghkl:p:r:t:v:w:"))
+	    != -1)
 		switch (c) {
-		case 'D':
-			o.devices = optarg;
-			break;
-		case 'f':
-			o.format = optarg;
-			break;
-		case 'v':
-			o.version = optarg;
-			break;
-		case 'r':
-			o.results = optarg;
+		case 'C':
+		case 'I':
+		case 'S':
+			if (what != 0 && what != c)
+				return usage(stderr);
+			what = c;
 			break;
 		case 'F':
 			o.force = 1;
 			break;
+		case 'N':
+			o.noversion = 1;
+			break;
+		case 'f':
+			o.format = optarg;
+			break;
 		case 'g':
 			o.gpu = 1;
 			break;
-		case 'I':
-			o.identity = 1;
+		case 'k':
+			o.keep = 1;
 			break;
-		case 'N':
-			o.noversion = 1;
+		case 'r':
+			o.results = optarg;
+			break;
+		case 'v':
+			o.version = optarg;
 			break;
 		case 'h':
 			return usage(stdout);
 		case 'V':
 			return mr_version();
 		default:
-			return usage(stderr);
+			if (!device_option(c, optarg))
+				return usage(stderr);
 		}
-	if (o.devices == NULL)
+	if (o.devices == NULL || argc - optind != (what == 0 || what == 'C') ||
+	    (what == 0 && (o.format == NULL || o.results == NULL)))
 		return usage(stderr);
-	if (strcmp(o.devices, "local") != 0)
-		errx(MR_UNFIT, "device \"%.80s\": this version compiles on "
-		    "this machine only: set DEVICES = local", o.devices);
-	if (o.identity && argc == optind)
-		return mr_finish(print_identity());
-	if (o.identity || argc - optind != 1 || o.format == NULL ||
-	    o.results == NULL)
-		return usage(stderr);
-	o.id = argv[optind];
-	check_words();
-	return mr_finish(compile());
+	if (o.root[0] != '/' || o.silence == 0)
+		errx(MR_UNFIT, o.silence == 0 ? "-t 0: wanted 1 second or more"
+		    : "-p %.80s: wanted an absolute path", o.root);
+	if (argc > optind)
+		o.id = argv[optind];
+	if (what == 0)
+		check_words();
+	else if (!mr_id_ok(o.id))
+		errx(MR_UNFIT, "\"%.80s\": not a model id", o.id);
+	local = strcmp(o.devices, "local") == 0;
+	return mr_finish(what != 0 ? ask(what, local) : local ?
+	    local_compile() : pool_compile());
 }

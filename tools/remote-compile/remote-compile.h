@@ -1,6 +1,8 @@
-/* What the files of remote-compile share: the run, transport, sources, job. */
+/* What the files of remote-compile share, grouped by file. */
 #ifndef REMOTE_COMPILE_H
 #define REMOTE_COMPILE_H
+
+#include <sys/socket.h>
 
 #include "mr.h"
 
@@ -8,29 +10,138 @@
 struct opts {
 	const char	*devices, *results, *format, *id;
 	const char	*version;	/* "": the model has an empty one */
-	int		 gpu, force, identity, noversion;
+	const char	*allowed;	/* addresses that may be connected to */
+	const char	*denied;	/* addresses, fingerprints: never */
+	const char	*config;	/* ssh_config; NULL: the user's */
+	const char	*root;		/* the device root */
+	int		 gpu, force, noversion, keep;
+	/* bounds and pauses, in seconds; retries after a transport fault */
+	unsigned	 retries, pause, wait, limit, silence;
 };
 extern struct opts o;
 
-/* ---- local.c: the transport to `models` on this machine ---- */
-
-/* Asks the compiler who it is: a root and a key that the caller frees if the
- * status is 0. */
-int	local_identity(struct mr_json *identity, struct mr_key *device);
-/* Compiles what lies in the folder IN; its log is our standard error. */
-int	local_compile(const char *in, const char *out);
-
 /* ---- source.c: what is compiled is what was recorded ---- */
 
-/* Loads the source record at PATH and hashes the staged bytes against it;
- * the caller frees if the status is 0. */
-int	load_source(struct mr_json *source, const char *path);
+/* Loads the source record of the model and hashes the staged bytes against
+ * it; the caller frees if the status is 0. */
+int	load_source(struct mr_json *source);
 
-/* ---- job.c: the compile and what becomes of its output ---- */
+/* ---- artifact.c: the product and its record ---- */
 
-/* Compiles under KEY's own folder; K and DEVICE are what KEY is made of. */
-int	job(const char *key, const struct mr_key *k,
-	    const struct mr_key *device, struct mr_json identity,
-	    const char *product, const char *record);
+/* One compile: the key is made of the lines K, DEVICE's among them. */
+struct work {
+	struct mr_json	 source, identity;
+	struct mr_key	 k, device;
+	char		 key[MR_HEX];
+	char		*record, *product;	/* paths */
+};
+
+/* Parses what a compiler says of itself into W; WHO says it. */
+int	work_identity(struct work *w, const char *text, const char *who);
+/* The key and the paths of W, once source and identity are there. */
+void	work_key(struct work *w);
+/* Is the product of this key here already? */
+int	work_current(const struct work *w);
+/* Before the product is renamed: the record goes. */
+int	land_begin(const struct work *w);
+/* Afterwards: the record is written. */
+int	land_end(const struct work *w, const char *hex, uint64_t size);
+
+/* ---- local.c: the transport to `models` on this machine ---- */
+
+int	local_identity(void);
+int	local_compile(void);
+
+struct ssh_session_struct;	/* libssh */
+
+/* ---- policy.c: which machines may be spoken to ---- */
+
+struct device {
+	const char	*name;		/* as DEVICES has it; of its own */
+	char		 host[256], user[64], address[64];
+	unsigned	 port;
+	struct sockaddr_storage sa;	/* the address that was checked */
+	socklen_t	 salen;
+	struct shared	*sh;		/* with its child; attempt.c */
+};
+
+/* A session with D's name and what ssh_config says of it; its owner frees. */
+struct ssh_session_struct	*policy_session(const struct device *d);
+/* Reads ssh_config, resolves, checks; says why not. Status MR_AGAIN when the
+ * name does not resolve now. */
+int	policy_check(struct device *d);
+/* Is the host key with this fingerprint denied? */
+int	policy_denies_key(const char *fingerprint);
+/* Prints who is allowed and denied, once, before anything is written. */
+void	policy_print(const struct device *d, size_t n);
+
+/* ---- attempt.c: one child speaks to one device ---- */
+
+/* What a failure concerns, and so what is to be tried next: the device again
+ * (LINK), another one for all models of the run, another one for this model,
+ * or nothing. */
+enum scope { LINK, DEVICE, PAIR, MODEL };
+/* Memory that parent and child share. */
+struct shared {
+	enum scope	scope;
+	char		why[1024];
+	int		started;	/* a job may be running there */
+	unsigned	lost;		/* jobs that ended without a result */
+	uint64_t	seen;		/* bytes of the log that were shown */
+};
+extern struct shared *sh;	/* the child's own */
+
+/* Starts a child that runs WHAT with OUT (-1: ours) as its standard output;
+ * returns its pid. */
+pid_t	attempt(void (*what)(struct device *), struct device *d, int out);
+/* Ends the child with STATUS; printf form of why. */
+void	give_up(enum scope scope, int status, const char *fmt, ...)
+	    __attribute__((noreturn, format(printf, 3, 4)));
+/* From now on, SECONDS of silence end the child, and WHAT is named. */
+void	phase(const char *what, unsigned seconds);
+/* Something was heard: the seconds begin again. */
+void	heard(void);
+
+/* ---- link.c: an SSH session with one agent on it; libssh ---- */
+
+/* Connects, checks the host key, authenticates, starts the agent; gives up
+ * by itself. One link in a process. */
+void	link_open(struct device *d);
+void	link_close(void);
+/* Sends a line. */
+void	link_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Reads a line whose first word is WORD and returns the rest, which the next
+ * call overwrites; what else may come is dealt with. */
+char	*link_expect(const char *word);
+/* The same, any line: notices are shown, errors give up. */
+char	*link_line(void);
+void	link_write(const void *buf, size_t n);
+/* What has come of the bytes that follow a line, at most N; never none. */
+size_t	link_read(const char **bytes, size_t n);
+/* S quoted for sh; gives up on a newline. The caller frees. */
+char	*link_quote(const char *s);
+
+/* ---- hostkey.c: is it the machine that it was? ---- */
+
+/* Gives up unless the key is known, not revoked and not denied. */
+void	hostkey_check(const struct device *d, struct ssh_session_struct *s);
+
+/* ---- job.c: one model on one device ---- */
+
+extern struct mr_json sources;	/* their record, checked */
+
+/* Compiles the model on D and lands its product. These run in a child. */
+void	job_compile(struct device *d);
+/* Prints the identity; the device's state; stops the model's jobs. */
+void	job_identity(struct device *d);
+void	job_status(struct device *d);
+void	job_cancel(struct device *d);
+
+/* ---- pool.c: several devices ---- */
+
+int	pool_compile(void);
+int	pool_identity(void);
+/* job_status or job_cancel on each. */
+int	pool_each(void (*what)(struct device *));
 
 #endif

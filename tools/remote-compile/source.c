@@ -84,15 +84,18 @@ check_staged(struct mr_json f)
 }
 
 int
-load_source(struct mr_json *source, const char *path)
+load_source(struct mr_json *source)
 {
 	struct mr_json files;
 	struct mr_err e;
+	char *path;
 	size_t i;
 	int status = MR_OK;
 
+	path = mr_fmt("%s/%s_source.json", o.results, o.id);
 	if (mr_json_load(source, path, &e) == -1) {
 		warnx("%s: make onnx/%s fetches it", e.text, o.id);
+		free(path);
 		return MR_NO;
 	}
 	files = mr_json_get(*source, "files");
@@ -111,5 +114,6 @@ load_source(struct mr_json *source, const char *path)
 	}
 	if (status != MR_OK)
 		mr_json_free(*source);
+	free(path);
 	return status;
 }

@@ -1,0 +1,105 @@
+# Sourced after lib.sh: a device on loopback. Its sshd has own keys and a free
+# port, its compiler is a stand-in, and its clock of boots a file.
+# shellcheck shell=sh source=tests/lib.sh disable=SC2154
+S=$T/ssh		# keys and configuration
+D=$T/dev/data/openpilot	# the device root
+
+# free_port: one that nobody listens on
+free_port() {
+	python3 -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+# sshd_start [NAME [OPTION...]]: a server; its port in $port, pid in $S/NAME.pid
+sshd_start() {
+	name=${1:-sshd}
+	[ $# -eq 0 ] || shift
+	mkdir -p "$S"
+	[ -e "$S/id_ed25519" ] ||
+	    ssh-keygen -q -t ed25519 -N '' -f "$S/id_ed25519"
+	[ -e "$S/host" ] || ssh-keygen -q -t ed25519 -N '' -f "$S/host"
+	cp "$S/id_ed25519.pub" "$S/authorized_keys"
+	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+	for _ in 1 2 3 4 5; do
+		port=$(free_port)
+		"$(command -v sshd || echo /usr/sbin/sshd)" -f /dev/null \
+		    -o "PidFile=$S/$name.pid" -o "HostKey=$S/host" \
+		    -o "AuthorizedKeysFile=$S/authorized_keys" \
+		    -o ListenAddress="127.0.0.1:$port" -o StrictModes=no \
+		    -o UsePAM=no -o PasswordAuthentication=no \
+		    -o MaxStartups=100 -E "$S/$name.log" "$@" && break
+	done
+	wait_for 100 test -s "$S/$name.pid"
+	later "$(cat "$S/$name.pid")"
+	hosts_entry "$port"
+	cat >"$S/config" <<-EOF
+	Host *
+		UserKnownHostsFile $S/known_hosts
+		GlobalKnownHostsFile /dev/null
+		IdentityFile $S/id_ed25519
+		IdentityAgent none
+	EOF
+}
+# hosts_entry PORT: the host's right key becomes known
+hosts_entry() {
+	printf '[127.0.0.1]:%s %s\n' "$1" "$(cut -d' ' -f1,2 "$S/host.pub")" \
+	    >>"$S/known_hosts"
+}
+# wait_for TENTHS COMMAND...: until it succeeds
+wait_for() {
+	left=$1
+	shift
+	until "$@"; do
+		[ "$left" -gt 0 ] || return 1
+		left=$((left - 1))
+		sleep 0.1
+	done
+}
+# ssh_children NAME: the pids of the connections of a server
+ssh_children() {
+	pgrep -P "$(cat "$S/${1:-sshd}.pid")" || :
+}
+
+# device_make: the root of a stock device, whose ./models makes a small
+# pickle of its sources and words; $D/pause holds it up, $D/calls counts
+device_make() {
+	mkdir -p "$D/selfdrive/modeld" "$D/tinygrad_repo/tinygrad" \
+	    "$T/dev/data/params/d" "$T/dev/proc/sys/kernel/random"
+	printf 1 >"$T/dev/data/params/d/IsOffroad"
+	echo boot-1 >"$T/dev/proc/sys/kernel/random/boot_id"
+	echo "rev = 1" >"$D/tinygrad_repo/tinygrad/__init__.py"
+	echo 'version = "0.14.0"' >"$D/tinygrad_repo/pyproject.toml"
+	echo "# stand-in" >"$D/selfdrive/modeld/compile_modeld.py"
+	cat >"$D/models" <<-'EOF'
+	#!/bin/sh
+	set -eu
+	id= in= out= words="$*"
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--model) id=$2 ;;
+		--input-dir) in=$2 ;;
+		--output-dir) out=$2 ;;
+		esac
+		shift
+	done
+	mkdir running 2>/dev/null || echo "twice $id" >>calls
+	echo "start $id $$" >>calls
+	echo "compiling $id"
+	[ ! -e on-compile ] || . ./on-compile
+	sleep "$(cat pause 2>/dev/null || echo 0)"
+	{ echo "pickle $words" | sed 's/--[a-z]*put-dir [^ ]*//g'
+	cat "$in"/*.onnx; } >"$out/${id}_driving_tinygrad.pkl"
+	[ ! -e after-compile ] || . ./after-compile
+	echo "end $id" >>calls
+	rmdir running
+	EOF
+	chmod 755 "$D/models"
+	: >"$D/calls"
+}
+# compiles [ID]: how many have started
+compiles() { grep -c "^start ${1-}" "$D/calls" || :; }
+
+# device DEVICE...: the words that name devices to remote-compile
+on_device() {
+	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 \
+	    -D "${devices:-127.0.0.1:$port}" "$@"
+}

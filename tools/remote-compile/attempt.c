@@ -1,0 +1,89 @@
+/* One child speaks to one device: whatever becomes of it, a stalled peer and
+ * a fault of the library included, the parent decides what is next. */
+#include <sys/mman.h>
+
+#include <err.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "remote-compile.h"
+
+struct shared *sh;
+static char stalled[256];	/* what the alarm says */
+static unsigned bound;		/* seconds of it */
+
+void
+give_up(enum scope scope, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(sh->why, sizeof(sh->why), fmt, ap);
+	va_end(ap);
+	sh->scope = scope;
+	_exit(status);
+}
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+	sh->scope = LINK;
+	memcpy(sh->why, stalled, sizeof(stalled));
+	_exit(MR_AGAIN);
+}
+
+void
+phase(const char *what, unsigned seconds)
+{
+	alarm(0);
+	snprintf(stalled, sizeof(stalled), "%s: nothing was heard for %u s",
+	    what, seconds);
+	bound = seconds;
+	alarm(bound);
+}
+
+void
+heard(void)
+{
+	alarm(bound);
+}
+
+pid_t
+attempt(void (*what)(struct device *), struct device *d, int out)
+{
+	struct sigaction sa;
+	pid_t pid;
+
+	if (d->sh == NULL) {
+		d->sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (d->sh == MAP_FAILED)
+			err(MR_UNFIT, "mmap");
+	}
+	d->sh->scope = LINK;
+	snprintf(d->sh->why, sizeof(d->sh->why),
+	    "the process of the connection died");
+	fflush(stdout);
+	pid = fork();
+	if (pid == -1)
+		err(MR_UNFIT, "fork");
+	if (pid > 0)
+		return pid;
+	sh = d->sh;
+	if (out != -1 && dup2(out, STDOUT_FILENO) == -1)
+		_exit(MR_UNFIT);
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_alarm;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGALRM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	what(d);
+	alarm(0);
+	if (fflush(stdout) == EOF)
+		give_up(MODEL, MR_UNFIT, "standard output: lost");
+	_exit(MR_OK);
+}

@@ -1,0 +1,501 @@
+/* Several devices: which one takes a model, and what is tried after a failure.
+ * A slot is a kernel lock of this user on this host: one model compiles while
+ * the next one's sources go up. */
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "remote-compile.h"
+
+enum { DEVICES = 32, SLOTS = 2, PAUSE_MAX = 60 };
+
+static struct device pool[DEVICES];
+static size_t npool;
+static int out_of_it[DEVICES];	/* status that left a device out; 0: in */
+static volatile sig_atomic_t stopped;
+
+static void
+pause_ms(long ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* the file that says that a device is left out for this run, or NULL */
+static char *
+out_file(const struct device *d)
+{
+	const char *run = getenv("MR_RUN");
+
+	return run == NULL ? NULL : mr_fmt("%s/out.%s", run, d->name);
+}
+
+/* Leaves D out: for this model (PAIR), or for the run, which is said once. */
+static void
+leave_out(struct device *d, enum scope scope, int status, const char *why)
+{
+	char *path, *text;
+	int fd = -1;
+
+	out_of_it[d - pool] = status;
+	path = scope == PAIR ? NULL : out_file(d);
+	if (path != NULL)
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd != -1) {
+		text = mr_fmt("%d %s\n", status, why);
+		if (mr_write(fd, text, strlen(text)) == -1)
+			unlink(path);
+		close(fd);
+		free(text);
+	}
+	warnx("%s: %s: %s", d->name, scope == PAIR ?
+	    "cannot take this model" : "left out", why);
+	free(path);
+}
+
+/* Was D left out earlier in this run? */
+static int
+is_out(struct device *d)
+{
+	struct mr_err e;
+	char *path, *text;
+	size_t n;
+
+	if (out_of_it[d - pool] != 0 || (path = out_file(d)) == NULL)
+		return out_of_it[d - pool] != 0;
+	text = mr_slurp(path, 4096, &n, &e);
+	if (text != NULL) {
+		text[strcspn(text, "\n")] = '\0';
+		out_of_it[d - pool] = strncmp(text, "111", 3) == 0 ?
+		    MR_AGAIN : MR_UNFIT;
+		warnx("%s: was left out: %s", d->name, text +
+		    strcspn(text, " ") + (strchr(text, ' ') != NULL));
+	}
+	free(text);
+	free(path);
+	return out_of_it[d - pool] != 0;
+}
+
+/* what is said of a model that no device is left for */
+static int
+nobody(void)
+{
+	int status = MR_OK;
+	size_t i;
+
+	for (i = 0; i < npool; i++)
+		status = mr_worse(status, out_of_it[i]);
+	return status;
+}
+
+/* ---- slots ---- */
+
+/* a slot of D, as a locked descriptor, or -1 */
+static int
+slot(const struct device *d, int level)
+{
+	struct stat st;
+	char *dir, *path;
+	int fd;
+
+	dir = mr_fmt("/tmp/model-rebuild-%lu", (unsigned long)getuid());
+	if ((mkdir(dir, 0700) == -1 && errno != EEXIST) ||
+	    lstat(dir, &st) == -1 || !S_ISDIR(st.st_mode) ||
+	    st.st_uid != getuid())
+		errx(MR_UNFIT, "%s: wanted a folder of this user", dir);
+	path = mr_fmt("%s/%s_%u.%d", dir, d->address, d->port, level);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd == -1)
+		err(MR_UNFIT, "%s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) == -1) {
+		close(fd);
+		fd = -1;
+	}
+	free(path);
+	free(dir);
+	return fd;
+}
+
+/* the device that an earlier run left this model's compile on, or NULL */
+static struct device *
+earlier(void)
+{
+	struct mr_err e;
+	char *path, *name;
+	size_t i, n;
+
+	path = mr_fmt(".state/remote/%s", o.id);
+	name = mr_slurp(path, 1024, &n, &e);
+	free(path);
+	for (i = 0; name != NULL && i < npool; i++)
+		if (strcmp(pool[i].name, name) == 0)
+			break;
+	n = name != NULL;
+	free(name);
+	return n && i < npool ? &pool[i] : NULL;
+}
+
+/* Waits for a free device: one that compiles nothing before one that a next
+ * model can be sent to. NULL when all are left out. */
+static struct device *
+pick(int *fd)
+{
+	struct device *first;
+	size_t i, in;
+	int level;
+
+	for (;;) {
+		first = earlier();
+		if (first != NULL && is_out(first))
+			first = NULL;
+		for (level = 1, in = 0; level <= SLOTS; level++)
+			for (i = 0; i < npool; i++) {
+				if (is_out(&pool[i]))
+					continue;
+				in++;
+				if (first != NULL && first != &pool[i])
+					continue;
+				if ((*fd = slot(&pool[i], level)) != -1)
+					return &pool[i];
+			}
+		if (in == 0)
+			return NULL;
+		if (stopped)
+			return NULL;
+		pause_ms(50);
+	}
+}
+
+/* ---- signals: the child ends, the job on the device goes on ---- */
+
+static volatile sig_atomic_t child;
+
+static void
+on_end(int sig)
+{
+	stopped = sig;
+	if (child > 0)
+		kill((pid_t)child, SIGKILL);
+}
+
+static void
+catch_ends(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa, was;
+	size_t i;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_end;
+	sigemptyset(&sa.sa_mask);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		sigaction(ends[i], NULL, &was);
+		if (was.sa_handler != SIG_IGN)
+			sigaction(ends[i], &sa, NULL);
+	}
+}
+
+/* ends as the signal would have ended us */
+static void
+end_stopped(const struct device *d)
+{
+	if (d != NULL && d->sh != NULL && d->sh->started)
+		warnx("%s: the compile goes on at %s: make compiled/%s.pkl "
+		    "takes its result, make cancel/%s stops it", o.id, d->name,
+		    o.id, o.id);
+	signal(stopped, SIG_DFL);
+	raise(stopped);
+}
+
+/* the status of a child, once it has ended */
+static int
+await(pid_t pid)
+{
+	int ws;
+
+	child = pid;
+	if (stopped)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &ws, 0) == -1)
+		if (errno != EINTR)
+			err(MR_UNFIT, "waitpid");
+	child = 0;
+	return WIFEXITED(ws) ? WEXITSTATUS(ws) : MR_AGAIN;
+}
+
+/* ---- one model ---- */
+
+/* Tries D until it answers or the retries are used up. */
+static int
+try(struct device *d)
+{
+	unsigned n, seconds;
+	int status;
+
+	for (n = 0; ; n++) {
+		status = await(attempt(job_compile, d, -1));
+		if (stopped)
+			end_stopped(d);
+		if (status == MR_OK || d->sh->scope != LINK || n >= o.retries)
+			return status;
+		seconds = n < 5 ? o.pause << (2 * n) : PAUSE_MAX;
+		seconds = seconds > PAUSE_MAX ? PAUSE_MAX : seconds;
+		warnx("%s: %s: %s: again in %u s (%u of %u)", o.id, d->name,
+		    d->sh->why, seconds, n + 1, o.retries);
+		pause_ms((long)seconds * 1000);
+		if (stopped)
+			end_stopped(d);
+	}
+}
+
+/* what a killed child left beside the product's name */
+static void
+remove_torn(void)
+{
+	struct mr_out out;
+	struct mr_err e;
+	char *path;
+
+	path = mr_fmt("compiled/.%s.pkl.tmp", o.id);
+	if (access(path, F_OK) == 0) {
+		free(path);
+		path = mr_fmt("compiled/%s.pkl", o.id);
+		if (mr_out_open(&out, path, &e) == 0)
+			mr_out_abort(&out);
+	}
+	free(path);
+}
+
+/* Reads DEVICES and checks each against the policy. */
+static int
+load(void)
+{
+	char *copy, *word, *rest;
+	int rc, status = MR_OK;
+
+	copy = mr_strdup(o.devices);
+	for (word = strtok_r(copy, " \t", &rest); word != NULL;
+	    word = strtok_r(NULL, " \t", &rest)) {
+		if (npool == DEVICES)
+			errx(MR_UNFIT, "DEVICES: more than %d", DEVICES);
+		if (strcmp(word, "local") == 0)
+			errx(MR_UNFIT, "DEVICES: local stands alone: its "
+			    "artifacts are not a car's");
+		pool[npool].name = mr_strdup(word);
+		rc = policy_check(&pool[npool]);
+		if (rc == MR_AGAIN)
+			out_of_it[npool] = rc;	/* it has been said */
+		else
+			status = mr_worse(status, rc);
+		npool++;
+	}
+	free(copy);
+	return npool == 0 ? MR_UNFIT : status;
+}
+
+int
+pool_compile(void)
+{
+	struct device *d;
+	int fd, status;
+
+	status = load();
+	if (status != MR_OK)
+		return status;
+	status = load_source(&sources);
+	if (status != MR_OK)
+		return status;
+	catch_ends();
+	while ((d = pick(&fd)) != NULL) {
+		status = try(d);
+		close(fd);
+		if (status == MR_OK)
+			return status;
+		remove_torn();
+		if (d->sh->scope == MODEL) {
+			warnx("%s: %s: %s", o.id, d->name, d->sh->why);
+			return status;
+		}
+		leave_out(d, d->sh->scope, status, d->sh->why);
+	}
+	if (stopped)
+		end_stopped(NULL);
+	return nobody();
+}
+
+/* ---- all devices at once ---- */
+
+/* starts WHAT on each; FD[i] is what it prints, PID[i] 0 where none runs */
+static void
+start_all(void (*what)(struct device *), pid_t pid[], int fd[])
+{
+	int ends[2];
+	size_t i;
+
+	for (i = 0; i < npool; i++) {
+		pid[i] = 0;
+		if (out_of_it[i] != 0)
+			continue;
+		if (pipe(ends) == -1)
+			err(MR_UNFIT, "pipe");
+		fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+		fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+		pid[i] = attempt(what, &pool[i], ends[1]);
+		close(ends[1]);
+		fd[i] = ends[0];
+	}
+}
+
+/* all that a child printed; the caller frees */
+static char *
+printed(int fd)
+{
+	char *text;
+	ssize_t n;
+
+	text = mr_malloc(MR_BUF + 1);
+	n = mr_read(fd, text, MR_BUF);
+	text[n > 0 ? n : 0] = '\0';
+	close(fd);
+	return text;
+}
+
+/* Runs WHAT on all devices; said[i] is what it printed, to be freed, or NULL
+ * where it failed, which out_of_it[i] tells. */
+static void
+ask_all(void (*what)(struct device *), char *said[])
+{
+	pid_t pid[DEVICES];
+	int fd[DEVICES], status;
+	size_t i;
+
+	start_all(what, pid, fd);
+	for (i = 0; i < npool; i++) {
+		said[i] = NULL;
+		if (pid[i] == 0)
+			continue;
+		said[i] = printed(fd[i]);
+		status = await(pid[i]);
+		if (status == MR_OK)
+			continue;
+		out_of_it[i] = status;
+		free(said[i]);
+		said[i] = NULL;
+	}
+}
+
+int
+pool_each(void (*what)(struct device *))
+{
+	char *said[DEVICES];
+	size_t i;
+	int status;
+
+	status = load();
+	if (status != MR_OK)
+		return status;
+	ask_all(what, said);
+	for (i = 0; i < npool; i++) {
+		if (said[i] != NULL)
+			fputs(said[i], stdout);
+		else if (pool[i].sh != NULL)
+			warnx("%s: %s", pool[i].name, pool[i].sh->why);
+		free(said[i]);
+	}
+	return nobody();
+}
+
+/* where TEXT's compiler differs from that of FIRST, or NULL; caller frees */
+static char *
+differs(const char *text, const char *first)
+{
+	struct work a, b;
+	struct mr_json lines;
+	char *why;
+
+	if (work_identity(&a, first, "identity") != MR_OK ||
+	    work_identity(&b, text, "identity") != MR_OK)
+		return mr_strdup("unreadable");
+	lines = mr_json_object();
+	mr_key_record(&a.device, &lines, "");
+	why = mr_key_diff(&b.device, lines, "");
+	mr_json_free(lines);
+	mr_key_free(&a.device);
+	mr_key_free(&b.device);
+	mr_json_free(a.identity);
+	mr_json_free(b.identity);
+	return why;
+}
+
+/* writes the identity that all compiles of this run are to have */
+static void
+remember(const char *text)
+{
+	const char *run = getenv("MR_RUN");
+	struct mr_out out;
+	struct mr_err e;
+	char *path;
+
+	if (run == NULL)
+		return;
+	path = mr_fmt("%s/identity.json", run);
+	if (mr_out_open(&out, path, &e) == -1)
+		errx(MR_UNFIT, "%s", e.text);
+	if (mr_write(out.fd, text, strlen(text)) == -1)
+		err(MR_UNFIT, "%s", path);
+	if (mr_out_commit(&out, &e) == -1)
+		errx(MR_UNFIT, "%s", e.text);
+	free(path);
+}
+
+int
+pool_identity(void)
+{
+	char *said[DEVICES], *why;
+	size_t i, first;
+	int status;
+
+	status = load();
+	if (status != MR_OK)
+		return status;
+	policy_print(pool, npool);
+	ask_all(job_identity, said);
+	for (first = 0; first < npool && said[first] == NULL; first++)
+		;
+	for (i = 0; i < npool; i++)
+		if (said[i] == NULL && pool[i].sh != NULL) {
+			if (first < npool)
+				leave_out(&pool[i], DEVICE, out_of_it[i],
+				    pool[i].sh->why);
+			else
+				warnx("%s: %s", pool[i].name, pool[i].sh->why);
+		}
+	if (first == npool)
+		return nobody();
+	for (i = first + 1; i < npool; i++) {
+		why = said[i] == NULL ? NULL : differs(said[i], said[first]);
+		if (why != NULL) {
+			char *text = mr_fmt("its compiler is not that of %s: "
+			    "%s", pool[first].name, why);
+
+			leave_out(&pool[i], DEVICE, MR_UNFIT, text);
+			free(text);
+		}
+		free(why);
+		free(said[i]);
+	}
+	remember(said[first]);
+	fputs(said[first], stdout);
+	free(said[first]);
+	return MR_OK;
+}
