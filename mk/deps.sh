@@ -12,7 +12,8 @@ VENV=${VENV:-$here/build/venv}
 debian="gcc clang libgit2-dev libcurl4-openssl-dev libssl-dev libjq-dev
 libssh-dev libc6-dev git ca-certificates python3 python3-venv"
 tests="cppcheck clang-tidy libclang-rt-14-dev mandoc shellcheck valgrind perl
-git-lfs openssl time procps util-linux"
+git-lfs openssl time procps util-linux openssh-client openssh-server rsync
+iproute2"
 [ "${1-all}" = run ] || debian="$debian $tests"
 brew="make libgit2 curl openssl@3 jq libssh git git-lfs python@3.12 llvm
 cppcheck mandoc shellcheck"

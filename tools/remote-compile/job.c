@@ -1,108 +1,13 @@
-/* One model on one device: what is sent, followed and brought home. The lines
- * are those of tools/device/agent.sh; remote-compile(1) lists them. */
-#include <err.h>
+/* One model on one device: taken up or started, followed, ended. The lines are
+ * those of tools/device/agent.sh; remote-compile(1) lists them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "remote-compile.h"
 
-enum {
-	FILES = 128,			/* most that a compile may leave */
-	MARGIN = 64 << 20		/* bytes that stay free on a disk */
-};
-
-struct file {
-	char		name[160], hex[MR_HEX];
-	uint64_t	size;
-};
-struct result {
-	int		status;		/* of the compiler */
-	struct file	file[FILES];
-	size_t		n;
-};
-
 struct mr_json sources;
-
-/* ---- the sources go up ---- */
-
-static struct mr_json
-source_file(const struct work *w, size_t i)
-{
-	return mr_json_at(mr_json_get(w->source, "files"), i);
-}
-
-static uint64_t
-source_bytes(const struct work *w)
-{
-	uint64_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < mr_json_len(mr_json_get(w->source, "files")); i++)
-		sum += (uint64_t)mr_json_int(source_file(w, i), "size", 0);
-	return sum;
-}
-
-/* sends what the device lacks of PATH */
-static void
-send_bytes(const char *path, uint64_t skip, uint64_t size)
-{
-	static char buf[MR_BUF];
-	struct mr_progress *p;
-	char *what;
-	ssize_t n;
-	int fd;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1 || lseek(fd, (off_t)skip, SEEK_SET) == -1)
-		give_up(MODEL, MR_UNFIT, "%s: %s", path, strerror(errno));
-	what = mr_fmt("%s: upload", o.id);
-	p = mr_progress_new(what, size, 0);
-	mr_progress_have(p, (int64_t)skip);
-	for (; skip < size; skip += (uint64_t)n) {
-		n = mr_read(fd, buf, size - skip > sizeof(buf) ? sizeof(buf) :
-		    (size_t)(size - skip));
-		if (n <= 0)
-			give_up(MODEL, MR_UNFIT, "%s: became shorter", path);
-		link_write(buf, (size_t)n);
-		mr_progress_add(p, (uint64_t)n);
-	}
-	mr_progress_end(p);
-	free(what);
-	close(fd);
-}
-
-static void
-put(struct mr_json f)
-{
-	const char *component;
-	char *path, *line;
-	uint64_t size, skip;
-	int tries;
-
-	component = mr_json_str(f, "component", "");
-	size = (uint64_t)mr_json_int(f, "size", 0);
-	path = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id, component);
-	for (tries = 0; tries < 2; tries++) {
-		link_say("put %s_%s.onnx %llu %s", o.id, component,
-		    (unsigned long long)size, mr_json_str(f, "sha256", ""));
-		line = link_line();
-		if (strcmp(line, "have") == 0)
-			break;
-		if (strncmp(line, "from ", 5) != 0 ||
-		    mr_number(line + 5, size, &skip) == -1)
-			give_up(DEVICE, MR_UNFIT, "it answered \"%.60s\" to an "
-			    "upload", line);
-		send_bytes(path, skip, size);
-		if (strcmp(link_line(), "ok") == 0)
-			break;
-	}
-	if (tries == 2)
-		give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", path);
-	free(path);
-}
 
 /* ---- the log, and the result ---- */
 
@@ -152,9 +57,8 @@ add_file(struct result *r, const char *line)
 		r->n++;
 }
 
-/* The compile is over for good: its folder goes. */
-static void
-clean(void)
+void
+job_clean(void)
 {
 	char *path;
 
@@ -191,16 +95,16 @@ follow(struct result *r)
 		return 0;
 	}
 	if (strncmp(line, "late ", 5) == 0) {
-		clean();
+		job_clean();
 		give_up(MODEL, MR_UNFIT, "the compile was stopped: it ran for "
 		    "more than %u s (COMPILE_SECONDS)", o.limit);
 	}
 	if (strcmp(line, "cancelled") == 0) {
-		clean();
+		job_clean();
 		give_up(MODEL, MR_AGAIN, "the compile was cancelled");
 	}
 	if (strcmp(line, "changed") == 0) {
-		clean();
+		job_clean();
 		give_up(MODEL, MR_AGAIN, "the compiler changed during the "
 		    "compile: run make again");
 	}
@@ -210,162 +114,6 @@ follow(struct result *r)
 	r->status = (int)n;
 	for (r->n = 0; strcmp(line = link_line(), "end") != 0; )
 		add_file(r, line);
-	return 1;
-}
-
-/* ---- the product comes home ---- */
-
-static const struct file *
-find(const struct result *r, const char *suffix)
-{
-	char *name;
-	size_t i;
-
-	name = mr_fmt("%s_driving_tinygrad.pkl%s", o.id, suffix);
-	for (i = 0; i < r->n && strcmp(r->file[i].name, name) != 0; i++)
-		;
-	free(name);
-	return i < r->n ? &r->file[i] : NULL;
-}
-
-/* what there is of the product: the whole pickle, or part after part */
-static size_t
-parts_of(const struct result *r, const struct file *part[FILES])
-{
-	char suffix[16];
-	size_t n = 0;
-
-	if ((part[0] = find(r, "")) != NULL)
-		return 1;
-	if (find(r, ".sha256") == NULL)
-		return 0;
-	do {
-		snprintf(suffix, sizeof(suffix), ".p%02zu", n);
-		part[n] = find(r, suffix);
-	} while (part[n] != NULL && ++n < FILES);
-	return n;
-}
-
-/* appends F to OUT and WHOLE; 0 if it is not what the device hashed */
-static int
-get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
-    struct mr_progress *p)
-{
-	struct mr_sha256 *h;
-	char hex[MR_HEX], *line;
-	const char *bytes;
-	uint64_t size, left;
-	size_t n;
-
-	link_say("get %s", f->name);
-	line = link_line();
-	if (strncmp(line, "data ", 5) != 0 ||
-	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
-		return 0;
-	h = mr_sha256_new();
-	for (left = size; left > 0; left -= n) {
-		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
-		mr_sha256_add(h, bytes, n);
-		mr_sha256_add(whole, bytes, n);
-		if (mr_write(out->fd, bytes, n) == -1) {
-			n = (size_t)errno;
-			mr_out_abort(out);
-			give_up(MODEL, MR_UNFIT, "compiled/%s.pkl: %s", o.id,
-			    strerror((int)n));
-		}
-		mr_progress_add(p, n);
-	}
-	mr_sha256_end(h, hex);
-	return strcmp(hex, f->hex) == 0;
-}
-
-/* Does the digest that came with the parts agree? "HEX  NAME" */
-static int
-agrees(const struct file *f, const char *hex)
-{
-	char *line;
-	const char *bytes;
-	char text[MR_HEX] = "";
-	uint64_t size, left;
-	size_t n, have = 0, k;
-
-	link_say("get %s", f->name);
-	line = link_line();
-	if (strncmp(line, "data ", 5) != 0 ||
-	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
-		return 0;
-	for (left = size; left > 0; left -= n) {
-		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
-		k = n > MR_HEX - 1 - have ? MR_HEX - 1 - have : n;
-		memcpy(text + have, bytes, k);
-		have += k;
-	}
-	return strcmp(text, hex) == 0;
-}
-
-/* room for SIZE bytes here? */
-static void
-check_room(uint64_t size)
-{
-	uint64_t room;
-
-	if (mr_space(".", &room) == 0 && room < size + MARGIN)
-		give_up(MODEL, MR_UNFIT, "no space here: %llu bytes are free, "
-		    "wanted %llu: the result stays on the device",
-		    (unsigned long long)room,
-		    (unsigned long long)(size + MARGIN));
-}
-
-/* Brings the product home and lands it; 0 if the device's copy is spoiled. */
-static int
-collect(const struct work *w, const struct result *r)
-{
-	const struct file *part[FILES], *sum;
-	struct mr_progress *p;
-	struct mr_sha256 *whole;
-	struct mr_out out;
-	struct mr_err e;
-	uint64_t size = 0;
-	size_t i, n;
-	char hex[MR_HEX], *what;
-	int good = 1;
-
-	n = parts_of(r, part);
-	for (i = 0; i < n; i++)
-		size += part[i]->size;
-	if (size == 0) {
-		clean();
-		give_up(MODEL, MR_NO, "the compiler ended well, yet wrote no "
-		    "%s_driving_tinygrad.pkl", o.id);
-	}
-	phase("download", o.silence);
-	check_room(size);
-	if (mr_mkdirs("compiled", &e) == -1 ||
-	    mr_out_open(&out, w->product, &e) == -1)
-		give_up(MODEL, MR_UNFIT, "%s", e.text);
-	what = mr_fmt("%s: download", o.id);
-	p = mr_progress_new(what, size, 0);
-	whole = mr_sha256_new();
-	for (i = 0; i < n && good; i++)
-		good = get(part[i], &out, whole, p);
-	mr_sha256_end(whole, hex);
-	mr_progress_end(p);
-	free(what);
-	sum = n > 0 && part[0] == find(r, "") ? NULL : find(r, ".sha256");
-	if (good && sum != NULL)
-		good = agrees(sum, hex);
-	if (!good) {
-		mr_out_abort(&out);
-		return 0;
-	}
-	if (land_begin(w) != MR_OK) {
-		mr_out_abort(&out);
-		give_up(MODEL, MR_UNFIT, "%s: cannot be removed", w->record);
-	}
-	if (mr_out_commit(&out, &e) == -1)
-		give_up(MODEL, MR_UNFIT, "%s", e.text);
-	if (land_end(w, hex, size) != MR_OK)
-		give_up(MODEL, MR_UNFIT, "%s: cannot be written", w->record);
 	return 1;
 }
 
@@ -425,11 +173,8 @@ start(struct device *d, const struct work *w, const char *want)
 	struct mr_err e;
 	struct mr_out out;
 	char *path;
-	size_t i;
 
-	phase("upload", o.silence);
-	for (i = 0; i < mr_json_len(mr_json_get(w->source, "files")); i++)
-		put(source_file(w, i));
+	upload(w);
 	/* so that the next run asks this device first */
 	path = mr_fmt(".state/remote/%s", o.id);
 	if (mr_mkdirs(".state/remote", &e) == -1 ||
@@ -456,6 +201,14 @@ count_lost(void)
 		    "left no result on the device", sh->lost);
 }
 
+/* forgets a result that is not wanted or not whole */
+static void
+drop(void)
+{
+	link_say("drop");
+	link_expect("dropped");
+}
+
 /* Takes up or starts the job of W, until there is a result that is whole. */
 static void
 finish(struct device *d, const struct work *w, const char *want)
@@ -477,21 +230,21 @@ finish(struct device *d, const struct work *w, const char *want)
 			fprintf(stderr, "%s: its compile on %s ended without "
 			    "a result: started again\n", o.id, d->name);
 			count_lost();
-		} else if (strcmp(line, "done") == 0 && o.force &&
-		    !sh->started) {
-			link_say("drop");
-			link_expect("dropped");
-			line = strcpy(line, "none");
 		}
-		if (strcmp(line, "running") != 0 && strcmp(line, "done") != 0)
+		if (strcmp(line, "done") == 0 && o.force && !sh->started) {
+			drop();
 			start(d, w, want);
+		} else if (strcmp(line, "running") != 0 &&
+		    strcmp(line, "done") != 0) {
+			start(d, w, want);
+		}
 		sh->started = 1;
 		if (!follow(&r)) {
 			count_lost();
 			continue;
 		}
 		if (r.status != 0) {
-			clean();
+			job_clean();
 			give_up(MODEL, r.status == MR_NO || r.status ==
 			    MR_AGAIN ? r.status : MR_UNFIT, r.status > 128 ?
 			    "the compiler was killed: status %d (out of "
@@ -503,10 +256,9 @@ finish(struct device *d, const struct work *w, const char *want)
 		fprintf(stderr, "%s: the result on %s is not what was written: "
 		    "lost in a power cut? compiled again\n", o.id, d->name);
 		count_lost();
-		link_say("drop");
-		link_expect("dropped");
+		drop();
 	}
-	clean();
+	job_clean();
 }
 
 void

@@ -92,7 +92,7 @@ clear_folder(const char *dir)
 
 /* hashes and syncs the output, then lands it */
 static int
-collect(const char *output, const struct work *w)
+take_output(const char *output, const struct work *w)
 {
 	char hex[MR_HEX];
 	uint64_t size;
@@ -162,7 +162,7 @@ compile(const struct work *w)
 	if (status == MR_OK)
 		status = unchanged(w);
 	if (status == MR_OK)
-		status = collect(output, w);
+		status = take_output(output, w);
 	clear_folder(dir);
 	rmdir(dir);
 	free(output);

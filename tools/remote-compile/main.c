@@ -100,11 +100,11 @@ static int
 ask(int what, int local)
 {
 	if (what == 'I')
-		return local ? local_identity() : pool_identity();
+		return local ? local_identity() : ask_identity_of_all();
 	if (local)
 		errx(MR_UNFIT, "local: its compiles end with make: there is "
 		    "nothing to %s", what == 'S' ? "show" : "cancel");
-	return pool_each(what == 'S' ? job_status : job_cancel);
+	return ask_each(what == 'S' ? job_status : job_cancel);
 }
 
 int

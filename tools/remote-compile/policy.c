@@ -208,6 +208,7 @@ choose(struct device *d, const struct addrinfo *ai)
 {
 	unsigned char a[ADDRESS];
 	char text[sizeof(d->address)], all[512] = "";
+	size_t n;
 	int in;
 
 	d->salen = 0;
@@ -216,10 +217,9 @@ choose(struct device *d, const struct addrinfo *ai)
 		    ai->ai_addrlen, text, sizeof(text), NULL, 0,
 		    NI_NUMERICHOST) != 0)
 			continue;
-		if (strlen(all) + strlen(text) + 2 < sizeof(all)) {
-			strcat(all, all[0] == '\0' ? "" : " ");
-			strcat(all, text);
-		}
+		n = strlen(all);
+		snprintf(all + n, sizeof(all) - n, "%s%s", n == 0 ? "" : " ",
+		    text);
 		if ((in = in_list("DENY_DEVICES", o.denied, 1, a)) != 0) {
 			if (in == 1)
 				warnx("%s: %s is in DENY_DEVICES: nothing was "

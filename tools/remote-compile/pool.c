@@ -16,11 +16,10 @@
 
 #include "remote-compile.h"
 
-enum { DEVICES = 32, SLOTS = 2, PAUSE_MAX = 60 };
+enum { SLOTS = 2, PAUSE_MAX = 60 };
 
-static struct device pool[DEVICES];
-static size_t npool;
-static int out_of_it[DEVICES];	/* status that left a device out; 0: in */
+struct device pool[DEVICES];
+size_t npool;
 static volatile sig_atomic_t stopped;
 
 static void
@@ -40,14 +39,13 @@ out_file(const struct device *d)
 	return run == NULL ? NULL : mr_fmt("%s/out.%s", run, d->name);
 }
 
-/* Leaves D out: for this model (PAIR), or for the run, which is said once. */
-static void
-leave_out(struct device *d, enum scope scope, int status, const char *why)
+void
+pool_leave_out(struct device *d, enum scope scope, int status, const char *why)
 {
 	char *path, *text;
 	int fd = -1;
 
-	out_of_it[d - pool] = status;
+	d->out = status;
 	path = scope == PAIR ? NULL : out_file(d);
 	if (path != NULL)
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -71,30 +69,29 @@ is_out(struct device *d)
 	char *path, *text;
 	size_t n;
 
-	if (out_of_it[d - pool] != 0 || (path = out_file(d)) == NULL)
-		return out_of_it[d - pool] != 0;
+	if (d->out != 0 || (path = out_file(d)) == NULL)
+		return d->out != 0;
 	text = mr_slurp(path, 4096, &n, &e);
 	if (text != NULL) {
 		text[strcspn(text, "\n")] = '\0';
-		out_of_it[d - pool] = strncmp(text, "111", 3) == 0 ?
+		d->out = strncmp(text, "111", 3) == 0 ?
 		    MR_AGAIN : MR_UNFIT;
 		warnx("%s: was left out: %s", d->name, text +
 		    strcspn(text, " ") + (strchr(text, ' ') != NULL));
 	}
 	free(text);
 	free(path);
-	return out_of_it[d - pool] != 0;
+	return d->out != 0;
 }
 
-/* what is said of a model that no device is left for */
-static int
-nobody(void)
+int
+pool_status(void)
 {
 	int status = MR_OK;
 	size_t i;
 
 	for (i = 0; i < npool; i++)
-		status = mr_worse(status, out_of_it[i]);
+		status = mr_worse(status, pool[i].out);
 	return status;
 }
 
@@ -217,9 +214,8 @@ end_stopped(const struct device *d)
 	raise(stopped);
 }
 
-/* the status of a child, once it has ended */
-static int
-await(pid_t pid)
+int
+pool_await(pid_t pid)
 {
 	int ws;
 
@@ -243,7 +239,7 @@ try(struct device *d)
 	int status;
 
 	for (n = 0; ; n++) {
-		status = await(attempt(job_compile, d, -1));
+		status = pool_await(attempt(job_compile, d, -1));
 		if (stopped)
 			end_stopped(d);
 		if (status == MR_OK || d->sh->scope != LINK || n >= o.retries)
@@ -276,9 +272,8 @@ remove_torn(void)
 	free(path);
 }
 
-/* Reads DEVICES and checks each against the policy. */
-static int
-load(void)
+int
+pool_load(void)
 {
 	char *copy, *word, *rest;
 	int rc, status = MR_OK;
@@ -294,7 +289,7 @@ load(void)
 		pool[npool].name = mr_strdup(word);
 		rc = policy_check(&pool[npool]);
 		if (rc == MR_AGAIN)
-			out_of_it[npool] = rc;	/* it has been said */
+			pool[npool].out = rc;	/* it has been said */
 		else
 			status = mr_worse(status, rc);
 		npool++;
@@ -309,7 +304,7 @@ pool_compile(void)
 	struct device *d;
 	int fd, status;
 
-	status = load();
+	status = pool_load();
 	if (status != MR_OK)
 		return status;
 	status = load_source(&sources);
@@ -326,176 +321,9 @@ pool_compile(void)
 			warnx("%s: %s: %s", o.id, d->name, d->sh->why);
 			return status;
 		}
-		leave_out(d, d->sh->scope, status, d->sh->why);
+		pool_leave_out(d, d->sh->scope, status, d->sh->why);
 	}
 	if (stopped)
 		end_stopped(NULL);
-	return nobody();
-}
-
-/* ---- all devices at once ---- */
-
-/* starts WHAT on each; FD[i] is what it prints, PID[i] 0 where none runs */
-static void
-start_all(void (*what)(struct device *), pid_t pid[], int fd[])
-{
-	int ends[2];
-	size_t i;
-
-	for (i = 0; i < npool; i++) {
-		pid[i] = 0;
-		if (out_of_it[i] != 0)
-			continue;
-		if (pipe(ends) == -1)
-			err(MR_UNFIT, "pipe");
-		fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-		fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-		pid[i] = attempt(what, &pool[i], ends[1]);
-		close(ends[1]);
-		fd[i] = ends[0];
-	}
-}
-
-/* all that a child printed; the caller frees */
-static char *
-printed(int fd)
-{
-	char *text;
-	ssize_t n;
-
-	text = mr_malloc(MR_BUF + 1);
-	n = mr_read(fd, text, MR_BUF);
-	text[n > 0 ? n : 0] = '\0';
-	close(fd);
-	return text;
-}
-
-/* Runs WHAT on all devices; said[i] is what it printed, to be freed, or NULL
- * where it failed, which out_of_it[i] tells. */
-static void
-ask_all(void (*what)(struct device *), char *said[])
-{
-	pid_t pid[DEVICES];
-	int fd[DEVICES], status;
-	size_t i;
-
-	start_all(what, pid, fd);
-	for (i = 0; i < npool; i++) {
-		said[i] = NULL;
-		if (pid[i] == 0)
-			continue;
-		said[i] = printed(fd[i]);
-		status = await(pid[i]);
-		if (status == MR_OK)
-			continue;
-		out_of_it[i] = status;
-		free(said[i]);
-		said[i] = NULL;
-	}
-}
-
-int
-pool_each(void (*what)(struct device *))
-{
-	char *said[DEVICES];
-	size_t i;
-	int status;
-
-	status = load();
-	if (status != MR_OK)
-		return status;
-	ask_all(what, said);
-	for (i = 0; i < npool; i++) {
-		if (said[i] != NULL)
-			fputs(said[i], stdout);
-		else if (pool[i].sh != NULL)
-			warnx("%s: %s", pool[i].name, pool[i].sh->why);
-		free(said[i]);
-	}
-	return nobody();
-}
-
-/* where TEXT's compiler differs from that of FIRST, or NULL; caller frees */
-static char *
-differs(const char *text, const char *first)
-{
-	struct work a, b;
-	struct mr_json lines;
-	char *why;
-
-	if (work_identity(&a, first, "identity") != MR_OK ||
-	    work_identity(&b, text, "identity") != MR_OK)
-		return mr_strdup("unreadable");
-	lines = mr_json_object();
-	mr_key_record(&a.device, &lines, "");
-	why = mr_key_diff(&b.device, lines, "");
-	mr_json_free(lines);
-	mr_key_free(&a.device);
-	mr_key_free(&b.device);
-	mr_json_free(a.identity);
-	mr_json_free(b.identity);
-	return why;
-}
-
-/* writes the identity that all compiles of this run are to have */
-static void
-remember(const char *text)
-{
-	const char *run = getenv("MR_RUN");
-	struct mr_out out;
-	struct mr_err e;
-	char *path;
-
-	if (run == NULL)
-		return;
-	path = mr_fmt("%s/identity.json", run);
-	if (mr_out_open(&out, path, &e) == -1)
-		errx(MR_UNFIT, "%s", e.text);
-	if (mr_write(out.fd, text, strlen(text)) == -1)
-		err(MR_UNFIT, "%s", path);
-	if (mr_out_commit(&out, &e) == -1)
-		errx(MR_UNFIT, "%s", e.text);
-	free(path);
-}
-
-int
-pool_identity(void)
-{
-	char *said[DEVICES], *why;
-	size_t i, first;
-	int status;
-
-	status = load();
-	if (status != MR_OK)
-		return status;
-	policy_print(pool, npool);
-	ask_all(job_identity, said);
-	for (first = 0; first < npool && said[first] == NULL; first++)
-		;
-	for (i = 0; i < npool; i++)
-		if (said[i] == NULL && pool[i].sh != NULL) {
-			if (first < npool)
-				leave_out(&pool[i], DEVICE, out_of_it[i],
-				    pool[i].sh->why);
-			else
-				warnx("%s: %s", pool[i].name, pool[i].sh->why);
-		}
-	if (first == npool)
-		return nobody();
-	for (i = first + 1; i < npool; i++) {
-		why = said[i] == NULL ? NULL : differs(said[i], said[first]);
-		if (why != NULL) {
-			char *text = mr_fmt("its compiler is not that of %s: "
-			    "%s", pool[first].name, why);
-
-			leave_out(&pool[i], DEVICE, MR_UNFIT, text);
-			free(text);
-		}
-		free(why);
-		free(said[i]);
-	}
-	remember(said[first]);
-	fputs(said[first], stdout);
-	free(said[first]);
-	return MR_OK;
+	return pool_status();
 }

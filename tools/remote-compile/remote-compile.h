@@ -63,6 +63,7 @@ struct device {
 	struct sockaddr_storage sa;	/* the address that was checked */
 	socklen_t	 salen;
 	struct shared	*sh;		/* with its child; attempt.c */
+	int		 out;		/* status that left it out; 0: in */
 };
 
 /* A session with D's name and what ssh_config says of it; its owner frees. */
@@ -126,7 +127,30 @@ char	*link_quote(const char *s);
 /* Gives up unless the key is known, not revoked and not denied. */
 void	hostkey_check(const struct device *d, struct ssh_session_struct *s);
 
+/* ---- upload.c, collect.c: what goes there and comes home ---- */
+
+enum {
+	MARGIN = 64 << 20,	/* bytes that are to stay free on a disk */
+	FILES = 128		/* most that a compile may leave */
+};
+struct result {			/* of a compile, as the device tells it */
+	int	 status;	/* of the compiler */
+	struct file {
+		char		name[160], hex[MR_HEX];
+		uint64_t	size;
+	}	 file[FILES];
+	size_t	 n;
+};
+
+uint64_t	source_bytes(const struct work *w);
+void	upload(const struct work *w);
+/* Lands the product; 0 if the device's copy is not what it hashed. */
+int	collect(const struct work *w, const struct result *r);
+
 /* ---- job.c: one model on one device ---- */
+
+/* The compile is over for good: its folder on the device goes. */
+void	job_clean(void);
 
 extern struct mr_json sources;	/* their record, checked */
 
@@ -139,9 +163,27 @@ void	job_cancel(struct device *d);
 
 /* ---- pool.c: several devices ---- */
 
+enum { DEVICES = 32 };
+extern struct device pool[DEVICES];
+extern size_t npool;
+
+/* Reads DEVICES and checks each against the policy. */
+int	pool_load(void);
+/* Leaves D out: for this model (PAIR), or for the run, which is said once. */
+void	pool_leave_out(struct device *d, enum scope scope, int status,
+	    const char *why);
+/* The worst of what left devices out. */
+int	pool_status(void);
+/* The status of an attempt's child, once it has ended. */
+int	pool_await(pid_t pid);
+/* Compiles the model on the next free device. */
 int	pool_compile(void);
-int	pool_identity(void);
+
+/* ---- ask.c: all devices at once ---- */
+
+/* Prints the identity of the first that answers; leaves out who differs. */
+int	ask_identity_of_all(void);
 /* job_status or job_cancel on each. */
-int	pool_each(void (*what)(struct device *));
+int	ask_each(void (*what)(struct device *));
 
 #endif

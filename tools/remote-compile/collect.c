@@ -1,0 +1,160 @@
+/* The product comes home: one pickle, or the parts that the device made. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "remote-compile.h"
+
+static const struct file *
+find(const struct result *r, const char *suffix)
+{
+	char *name;
+	size_t i;
+
+	name = mr_fmt("%s_driving_tinygrad.pkl%s", o.id, suffix);
+	for (i = 0; i < r->n && strcmp(r->file[i].name, name) != 0; i++)
+		;
+	free(name);
+	return i < r->n ? &r->file[i] : NULL;
+}
+
+/* what there is of the product: the whole pickle, or part after part */
+static size_t
+parts_of(const struct result *r, const struct file *part[FILES])
+{
+	char suffix[16];
+	size_t n = 0;
+
+	if ((part[0] = find(r, "")) != NULL)
+		return 1;
+	if (find(r, ".sha256") == NULL)
+		return 0;
+	do {
+		snprintf(suffix, sizeof(suffix), ".p%02zu", n);
+		part[n] = find(r, suffix);
+	} while (part[n] != NULL && ++n < FILES);
+	return n;
+}
+
+/* appends F to OUT and WHOLE; 0 if it is not what the device hashed */
+static int
+get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
+    struct mr_progress *p)
+{
+	struct mr_sha256 *h;
+	char hex[MR_HEX], *line;
+	const char *bytes;
+	uint64_t size, left;
+	size_t n;
+
+	link_say("get %s", f->name);
+	line = link_line();
+	if (strncmp(line, "data ", 5) != 0 ||
+	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
+		return 0;
+	h = mr_sha256_new();
+	for (left = size; left > 0; left -= n) {
+		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
+		mr_sha256_add(h, bytes, n);
+		mr_sha256_add(whole, bytes, n);
+		if (mr_write(out->fd, bytes, n) == -1) {
+			n = (size_t)errno;
+			mr_out_abort(out);
+			give_up(MODEL, MR_UNFIT, "compiled/%s.pkl: %s", o.id,
+			    strerror((int)n));
+		}
+		mr_progress_add(p, n);
+	}
+	mr_sha256_end(h, hex);
+	return strcmp(hex, f->hex) == 0;
+}
+
+/* Does the digest that came with the parts agree? "HEX  NAME" */
+static int
+agrees(const struct file *f, const char *hex)
+{
+	char *line;
+	const char *bytes;
+	char text[MR_HEX] = "";
+	uint64_t size, left;
+	size_t n, have = 0, k;
+
+	link_say("get %s", f->name);
+	line = link_line();
+	if (strncmp(line, "data ", 5) != 0 ||
+	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
+		return 0;
+	for (left = size; left > 0; left -= n) {
+		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
+		k = n > MR_HEX - 1 - have ? MR_HEX - 1 - have : n;
+		memcpy(text + have, bytes, k);
+		have += k;
+	}
+	return strcmp(text, hex) == 0;
+}
+
+/* room for SIZE bytes here? */
+static void
+check_room(uint64_t size)
+{
+	uint64_t room;
+
+	if (mr_space(".", &room) == 0 && room < size + MARGIN)
+		give_up(MODEL, MR_UNFIT, "no space here: %llu bytes are free, "
+		    "wanted %llu: the result stays on the device",
+		    (unsigned long long)room,
+		    (unsigned long long)(size + MARGIN));
+}
+
+int
+collect(const struct work *w, const struct result *r)
+{
+	const struct file *part[FILES], *sum;
+	struct mr_progress *p;
+	struct mr_sha256 *whole;
+	struct mr_out out;
+	struct mr_err e;
+	uint64_t size = 0;
+	size_t i, n;
+	char hex[MR_HEX], *what;
+	int good = 1;
+
+	n = parts_of(r, part);
+	for (i = 0; i < n; i++)
+		size += part[i]->size;
+	if (size == 0) {
+		job_clean();
+		give_up(MODEL, MR_NO, "the compiler ended well, yet wrote no "
+		    "%s_driving_tinygrad.pkl", o.id);
+	}
+	phase("download", o.silence);
+	check_room(size);
+	if (mr_mkdirs("compiled", &e) == -1 ||
+	    mr_out_open(&out, w->product, &e) == -1)
+		give_up(MODEL, MR_UNFIT, "%s", e.text);
+	what = mr_fmt("%s: download", o.id);
+	p = mr_progress_new(what, size, 0);
+	whole = mr_sha256_new();
+	for (i = 0; i < n && good; i++)
+		good = get(part[i], &out, whole, p);
+	mr_sha256_end(whole, hex);
+	mr_progress_end(p);
+	free(what);
+	sum = n > 0 && part[0] == find(r, "") ? NULL : find(r, ".sha256");
+	if (good && sum != NULL)
+		good = agrees(sum, hex);
+	if (!good) {
+		mr_out_abort(&out);
+		return 0;
+	}
+	if (land_begin(w) != MR_OK) {
+		mr_out_abort(&out);
+		give_up(MODEL, MR_UNFIT, "%s: cannot be removed", w->record);
+	}
+	if (mr_out_commit(&out, &e) == -1)
+		give_up(MODEL, MR_UNFIT, "%s", e.text);
+	if (land_end(w, hex, size) != MR_OK)
+		give_up(MODEL, MR_UNFIT, "%s: cannot be written", w->record);
+	return 1;
+}

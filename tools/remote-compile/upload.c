@@ -1,0 +1,94 @@
+/* The sources go up: what the device has already is not sent again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "remote-compile.h"
+
+static struct mr_json
+source_file(const struct work *w, size_t i)
+{
+	return mr_json_at(mr_json_get(w->source, "files"), i);
+}
+
+uint64_t
+source_bytes(const struct work *w)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < mr_json_len(mr_json_get(w->source, "files")); i++)
+		sum += (uint64_t)mr_json_int(source_file(w, i), "size", 0);
+	return sum;
+}
+
+/* sends what the device lacks of PATH */
+static void
+send_bytes(const char *path, uint64_t skip, uint64_t size)
+{
+	static char buf[MR_BUF];
+	struct mr_progress *p;
+	char *what;
+	ssize_t n;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1 || lseek(fd, (off_t)skip, SEEK_SET) == -1)
+		give_up(MODEL, MR_UNFIT, "%s: %s", path, strerror(errno));
+	what = mr_fmt("%s: upload", o.id);
+	p = mr_progress_new(what, size, 0);
+	mr_progress_have(p, (int64_t)skip);
+	for (; skip < size; skip += (uint64_t)n) {
+		n = mr_read(fd, buf, size - skip > sizeof(buf) ? sizeof(buf) :
+		    (size_t)(size - skip));
+		if (n <= 0)
+			give_up(MODEL, MR_UNFIT, "%s: became shorter", path);
+		link_write(buf, (size_t)n);
+		mr_progress_add(p, (uint64_t)n);
+	}
+	mr_progress_end(p);
+	free(what);
+	close(fd);
+}
+
+static void
+put(struct mr_json f)
+{
+	const char *component;
+	char *path, *line;
+	uint64_t size, skip;
+	int tries;
+
+	component = mr_json_str(f, "component", "");
+	size = (uint64_t)mr_json_int(f, "size", 0);
+	path = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id, component);
+	for (tries = 0; tries < 2; tries++) {
+		link_say("put %s_%s.onnx %llu %s", o.id, component,
+		    (unsigned long long)size, mr_json_str(f, "sha256", ""));
+		line = link_line();
+		if (strcmp(line, "have") == 0)
+			break;
+		if (strncmp(line, "from ", 5) != 0 ||
+		    mr_number(line + 5, size, &skip) == -1)
+			give_up(DEVICE, MR_UNFIT, "it answered \"%.60s\" to an "
+			    "upload", line);
+		send_bytes(path, skip, size);
+		if (strcmp(link_line(), "ok") == 0)
+			break;
+	}
+	if (tries == 2)
+		give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", path);
+	free(path);
+}
+
+void
+upload(const struct work *w)
+{
+	size_t i;
+
+	phase("upload", o.silence);
+	for (i = 0; i < mr_json_len(mr_json_get(w->source, "files")); i++)
+		put(source_file(w, i));
+}
