@@ -30,28 +30,24 @@ begins(const char *s, const char *word)
 	return strncmp(s, word, strlen(word)) == 0;
 }
 
-static int
-hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ?
-	    c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* file:///a%20b as a path; the caller frees */
 static char *
 unescape(const char *s)
 {
 	char *path, *p;
+	int hi, lo;
 
 	path = p = mr_strdup(s);
-	for (; *s != '\0'; s++)
-		if (*s == '%' && hex(s[1]) >= 0 && hex(s[2]) >= 0 &&
-		    (hex(s[1]) | hex(s[2])) != 0) {
-			*p++ = (char)(hex(s[1]) * 16 + hex(s[2]));
+	for (; *s != '\0'; s++) {
+		hi = *s == '%' ? mr_hex_digit(s[1]) : -1;
+		lo = hi >= 0 ? mr_hex_digit(s[2]) : -1;
+		if (lo >= 0 && (hi | lo) != 0) {
+			*p++ = (char)(hi * 16 + lo);
 			s += 2;
 		} else {
 			*p++ = *s;
 		}
+	}
 	*p = '\0';
 	return path;
 }

@@ -26,27 +26,6 @@ struct scan {
 	size_t		 depth, objects;
 };
 
-/* the length of the UTF-8 sequence at P, or 0: Unicode table 3-7 */
-static size_t
-utf8(const char *s, const char *end)
-{
-	const unsigned char *p = (const unsigned char *)s;
-	size_t n, i, left = (size_t)(end - s);
-
-	if (p[0] < 0x80)
-		return 1;
-	n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	if (p[0] < 0xc2 || p[0] > 0xf4 || left < n)
-		return 0;
-	for (i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 /* the value of four hex digits at P, or -1 */
 static int
 hex4(const char *p, const char *end)
@@ -56,11 +35,8 @@ hex4(const char *p, const char *end)
 	if (end - p < 4)
 		return -1;
 	for (i = 0; i < 4; i++) {
-		if (p[i] >= '0' && p[i] <= '9')
-			d = p[i] - '0';
-		else if ((p[i] | 32) >= 'a' && (p[i] | 32) <= 'f')
-			d = (p[i] | 32) - 'a' + 10;
-		else
+		d = mr_hex_digit(p[i]);
+		if (d == -1)
 			return -1;
 		v = v * 16 + d;
 	}
@@ -92,7 +68,7 @@ scan_string(struct scan *s, int *escaped, struct mr_err *e)
 
 	*escaped = 0;
 	for (s->p++; s->p < s->end && *s->p != '"'; s->p += n) {
-		n = utf8(s->p, s->end);
+		n = mr_utf8(s->p, (size_t)(s->end - s->p));
 		if (n == 0)
 			return mr_fail(e, "line %zu: bytes that are not UTF-8",
 			    s->line);
@@ -117,29 +93,6 @@ scan_string(struct scan *s, int *escaped, struct mr_err *e)
 	return 0;
 }
 
-/* appends a character to a text as UTF-8; where it ends then */
-static char *
-put(char *p, unsigned long c)
-{
-	if (c < 0x80) {
-		*p++ = (char)c;
-		return p;
-	}
-	if (c < 0x800) {
-		*p++ = (char)(0xc0 | c >> 6);
-	} else {
-		if (c < 0x10000) {
-			*p++ = (char)(0xe0 | c >> 12);
-		} else {
-			*p++ = (char)(0xf0 | c >> 18);
-			*p++ = (char)(0x80 | (c >> 12 & 0x3f));
-		}
-		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
-	}
-	*p++ = (char)(0x80 | (c & 0x3f));
-	return p;
-}
-
 /* a key (N bytes, its quotes too, checked) with its escapes undone, since
  * the same name may be written in two ways; the caller frees */
 static char *
@@ -148,21 +101,21 @@ decode(const char *key, size_t n, size_t *len)
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	const char *end = key + n, *which;
 	char *text, *p;
-	unsigned long c;
+	uint32_t c;
 
 	text = p = mr_malloc(n);	/* never longer than its escapes */
 	while (key < end) {
 		if (*key != '\\') {
 			*p++ = *key++;
 		} else if (key[1] == 'u') {
-			c = (unsigned long)hex4(key + 2, end);
+			c = (uint32_t)hex4(key + 2, end);
 			key += 6;
 			if (c >= 0xd800 && c <= 0xdfff) {
 				c = 0x10000 + ((c - 0xd800) << 10) +
-				    (unsigned long)hex4(key + 2, end) - 0xdc00;
+				    (uint32_t)hex4(key + 2, end) - 0xdc00;
 				key += 6;
 			}
-			p = put(p, c);
+			p = mr_utf8_put(p, c);
 		} else {
 			which = strchr(from, key[1]);
 			*p++ = which != NULL ? to[which - from] : key[1];

@@ -359,8 +359,15 @@ void	mr_slices_free(struct mr_slices *s);
 enum { MR_SHOWN = 65 };
 struct mr_onnx_value;
 
+/* The length of the UTF-8 sequence at S, or 0: there is none in LEFT bytes. */
+size_t	mr_utf8(const char *s, size_t left);
+/* Writes C, at most 4 bytes; where it ends. A surrogate becomes what mr_utf8
+ * refuses. */
+char	*mr_utf8_put(char *s, uint32_t c);
 /* Strict UTF-8 without NUL and, unless CONTROLS, without control characters? */
 int	mr_text_ok(const char *s, size_t n, int controls);
+/* 0..15, or -1. */
+int	mr_hex_digit(char c);
 /* S fit for a message: what is not printable ASCII is '?'; cut at 64. */
 const char	*mr_show(char shown[MR_SHOWN], const char *s, size_t n);
 /* Prints UTF-8 text as a JSON string. */

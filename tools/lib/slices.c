@@ -192,50 +192,14 @@ above_mark(struct machine *m, size_t *n)
 
 /* ---- strings and integers as text: protocols 0 and 1 ---- */
 
-static int
-hex(unsigned char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-/* Appends code point C to the arena as UTF-8; surrogates come out as bytes
- * that push_text refuses. */
-static void
-put_char(struct machine *m, uint32_t c)
-{
-	char *a = m->arena + m->narena;
-
-	if (c < 0x80) {
-		*a++ = (char)c;
-	} else if (c < 0x800) {
-		*a++ = (char)(0xc0 | c >> 6);
-		*a++ = (char)(0x80 | (c & 63));
-	} else if (c < 0x10000) {
-		*a++ = (char)(0xe0 | c >> 12);
-		*a++ = (char)(0x80 | (c >> 6 & 63));
-		*a++ = (char)(0x80 | (c & 63));
-	} else {
-		*a++ = (char)(0xf0 | c >> 18);
-		*a++ = (char)(0x80 | (c >> 12 & 63));
-		*a++ = (char)(0x80 | (c >> 6 & 63));
-		*a++ = (char)(0x80 | (c & 63));
-	}
-	m->narena = (size_t)(a - m->arena);
-}
-
 /* raw-unicode-escape: Latin-1 with \uXXXX and \UXXXXXXXX. Python writes every
  * backslash as \u005c, so another one is refused. */
 static int
 op_unicode(struct machine *m)
 {
+	char *text = m->arena + m->narena, *to = text;
 	const char *s;
-	size_t n, i, k, width, from = m->narena;
+	size_t n, i, k, width;
 	uint32_t c;
 	int d;
 
@@ -252,7 +216,7 @@ op_unicode(struct machine *m)
 				return bad(m, "a backslash in a string begins"
 				    " no \\uXXXX");
 			for (c = 0, k = 2; k <= width; k++) {
-				d = hex((unsigned char)s[i + k]);
+				d = mr_hex_digit(s[i + k]);
 				if (d == -1)
 					return bad(m, "a \\u in a string is"
 					    " not followed by hex digits");
@@ -262,9 +226,10 @@ op_unicode(struct machine *m)
 		if (c > 0x10ffff)
 			return bad(m, "a string has a character beyond"
 			    " U+10FFFF");
-		put_char(m, c);
+		to = mr_utf8_put(to, c);
 	}
-	return push_text(m, m->arena + from, m->narena - from);
+	m->narena = (size_t)(to - m->arena);
+	return push_text(m, text, (size_t)(to - text));
 }
 
 /* -?(0|[1-9][0-9]*) without -0, in 64 bits: Python would also take spaces,

@@ -1,12 +1,13 @@
-/* Text from foreign bytes: is it UTF-8, how to show it, how to quote it. */
+/* Text from foreign bytes: is it UTF-8, how to show it, how to quote it.
+ * UTF-8 is what table 3-7 of the Unicode standard says. */
 #include <string.h>
 
 #include "mr.h"
 
-/* the length of the UTF-8 sequence at P, or 0: Unicode table 3-7 */
-static size_t
-sequence(const unsigned char *p, size_t left)
+size_t
+mr_utf8(const char *s, size_t left)
 {
+	const unsigned char *p = (const unsigned char *)s;
 	size_t n, i;
 
 	if (p[0] < 0x80)
@@ -21,6 +22,28 @@ sequence(const unsigned char *p, size_t left)
 	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
+}
+
+char *
+mr_utf8_put(char *s, uint32_t c)
+{
+	if (c < 0x80) {
+		*s++ = (char)c;
+		return s;
+	}
+	if (c < 0x800) {
+		*s++ = (char)(0xc0 | c >> 6);
+	} else {
+		if (c < 0x10000) {
+			*s++ = (char)(0xe0 | c >> 12);
+		} else {
+			*s++ = (char)(0xf0 | c >> 18);
+			*s++ = (char)(0x80 | (c >> 12 & 0x3f));
+		}
+		*s++ = (char)(0x80 | (c >> 6 & 0x3f));
+	}
+	*s++ = (char)(0x80 | (c & 0x3f));
+	return s;
 }
 
 /* Is the sequence of N bytes at P a control character, C1 included? */
@@ -39,13 +62,25 @@ mr_text_ok(const char *s, size_t n, int controls)
 	size_t i, k;
 
 	for (i = 0; i < n; i += k) {
-		k = sequence(p + i, n - i);
+		k = mr_utf8(s + i, n - i);
 		if (k == 0 || p[i] == '\0')
 			return 0;
 		if (!controls && control(p + i, k))
 			return 0;
 	}
 	return 1;
+}
+
+int
+mr_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
 }
 
 const char *
