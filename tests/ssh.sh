@@ -9,28 +9,13 @@ free_port() {
 	python3 -c 'import socket
 s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
-# sshd_start [NAME [OPTION...]]: a server; its port in $port, pid in $S/NAME.pid
-sshd_start() {
-	name=${1:-sshd}
-	[ $# -eq 0 ] || shift
+# ssh_keys: the user's key, the server's, and the user's configuration
+ssh_keys() {
 	mkdir -p "$S"
 	[ -e "$S/id_ed25519" ] ||
 	    ssh-keygen -q -t ed25519 -N '' -f "$S/id_ed25519"
 	[ -e "$S/host" ] || ssh-keygen -q -t ed25519 -N '' -f "$S/host"
 	cp "$S/id_ed25519.pub" "$S/authorized_keys"
-	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
-	for _ in 1 2 3 4 5; do
-		port=$(free_port)
-		"$(command -v sshd || echo /usr/sbin/sshd)" -f /dev/null \
-		    -o "PidFile=$S/$name.pid" -o "HostKey=$S/host" \
-		    -o "AuthorizedKeysFile=$S/authorized_keys" \
-		    -o ListenAddress="127.0.0.1:$port" -o StrictModes=no \
-		    -o UsePAM=no -o PasswordAuthentication=no \
-		    -o MaxStartups=100 -E "$S/$name.log" "$@" && break
-	done
-	wait_for 100 test -s "$S/$name.pid"
-	later "$(cat "$S/$name.pid")"
-	hosts_entry "$port"
 	cat >"$S/config" <<-EOF
 	Host *
 		UserKnownHostsFile $S/known_hosts
@@ -38,6 +23,33 @@ sshd_start() {
 		IdentityFile $S/id_ed25519
 		IdentityAgent none
 	EOF
+}
+# sshd_run NAME OPTION...: a server, by these options beside what all have; its
+# pid in $S/NAME.pid. $in_ns are words to run it by
+sshd_run() {
+	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+	name=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	${in_ns-} "$(command -v sshd || echo /usr/sbin/sshd)" -f /dev/null \
+	    -o "PidFile=$S/$name.pid" \
+	    -o "AuthorizedKeysFile=$S/authorized_keys" -o StrictModes=no \
+	    -o UsePAM=no -o PasswordAuthentication=no \
+	    -o MaxStartups=100 -E "$S/$name.log" "$@" || return
+	wait_for 100 test -s "$S/$name.pid"
+	later "$(cat "$S/$name.pid")"
+}
+# sshd_start [NAME [OPTION...]]: a server; its port in $port, pid in $S/NAME.pid
+sshd_start() {
+	ssh_keys
+	ssh_name=${1:-sshd}
+	[ $# -eq 0 ] || shift
+	for _ in 1 2 3 4 5; do
+		port=$(free_port)
+		sshd_run "$ssh_name" -o "HostKey=$S/host" \
+		    -o ListenAddress="127.0.0.1:$port" "$@" && break
+	done
+	hosts_entry "$port"
 }
 # hosts_entry PORT: the host's right key becomes known
 hosts_entry() {
