@@ -48,7 +48,7 @@ git_fetch(struct repo *r, struct mr_git *g, const char *url,
 	for (i = 0; ref[i] != NULL; i++)
 		argv[n++] = ref[i];
 	argv[n] = NULL;
-	ms = r->end - now_ms();
+	ms = r->end - mr_now_ms();
 	left = ms <= 0 ? 1 : (unsigned)((ms + 999) / 1000);
 	silent = r->seconds / 5 > 5 ? r->seconds / 5 : 5;
 	rc = mr_git(g, url, argv, left, silent);

@@ -40,7 +40,6 @@ enum { FOUND, ABSENT, WAIT, BAD };
 
 /* repo.c: opening, and what fits in memory */
 const char	*git_why(void);
-int64_t	now_ms(void);
 /* Opens r->dir; OK with r->git NULL where nothing has that name. */
 int	repo_open(struct repo *r);
 void	repo_close(struct repo *r);

@@ -262,7 +262,7 @@ main(int argc, char *argv[])
 			    "with a blank", argv[i]);
 	r.dir = folder(r.dir);
 	r.seconds = (unsigned)seconds;
-	r.end = now_ms() + (int64_t)seconds * 1000;
+	r.end = mr_now_ms() + (int64_t)seconds * 1000;
 	set_url(&r, url);
 	mr_git_env();
 	git_libgit2_init();

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <git2.h>
@@ -23,16 +22,6 @@ git_why(void)
 
 	e = git_error_last();
 	return e != NULL && e->message != NULL ? e->message : "no reason given";
-}
-
-/* milliseconds of a clock that nobody sets */
-int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* Says why libgit2 would not open the repository. */

@@ -28,7 +28,7 @@ store_lock(struct repo *r)
 	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == -1) {
 		if (errno == ENOLCK || errno == ENOTSUP)
 			break;	/* this file system has none */
-		if (errno == EWOULDBLOCK && now_ms() < r->end) {
+		if (errno == EWOULDBLOCK && mr_now_ms() < r->end) {
 			nanosleep(&nap, NULL);
 			continue;
 		}

@@ -40,7 +40,7 @@ answered(struct request *r)
 		    mr_strdup(a[i].text);
 		if (passing(a[i].code)) {
 			o->state = ASK;
-			o->when = now_ms() + pause_ms(++o->tries, -1);
+			o->when = mr_now_ms() + pause_ms(++o->tries, -1);
 			if (o->tries >= set.tries)
 				give_up(o, MR_AGAIN, why);
 		} else
@@ -92,7 +92,7 @@ unanswered(struct request *r, CURLcode rc)
 	} else {
 		ms = pause_ms(ep->tries, r->retry_after);
 		show_wait(ep->url, why, ms, ep->tries);
-		ep->when = now_ms() + ms;
+		ep->when = mr_now_ms() + ms;
 	}
 	free(said);
 	free(why);

@@ -69,7 +69,7 @@ rfc3339(const char *s)
 	return (int64_t)timegm(&tm);
 }
 
-/* when a link stops working, in ms of now_ms(); 0: not known */
+/* when a link stops working, in ms of mr_now_ms(); 0: not known */
 static int64_t
 expiry(struct mr_json action)
 {
@@ -90,7 +90,7 @@ expiry(struct mr_json action)
 	if (s == 0)
 		return 0;
 	/* more than a day is for ever, and does not overflow */
-	return s > 86400 ? 0 : now_ms() + s * 1000;
+	return s > 86400 ? 0 : mr_now_ms() + s * 1000;
 }
 
 /* Is NAME one that we set ourselves, or that would change the framing? */

@@ -30,7 +30,7 @@ advance(void)
 	int64_t now, next = -1, ms;
 	size_t i;
 
-	now = now_ms();
+	now = mr_now_ms();
 	for (i = 0; i < run.n; i++)
 		if (run.all[i]->state == READY && run.all[i]->when <= now &&
 		    run.loads < MAX_LOADS)

@@ -242,8 +242,6 @@ void	request_free(struct request *r);
 
 /* ---- way.c: an object's way through the endpoints ---- */
 
-/* Milliseconds of a clock that nobody sets. */
-int64_t	now_ms(void);
 /* How long to wait after TRIES failures; RETRY_AFTER in seconds decides
  * unless it is -1. */
 int64_t	pause_ms(int tries, int64_t retry_after);

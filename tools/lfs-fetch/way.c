@@ -2,19 +2,9 @@
  * which hold for this endpoint, which end the matter. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lfs-fetch.h"
-
-int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* ms to wait after TRIES failures: 250 doubling to 10 s, less up to a
  * quarter, so that many clients do not come back together */
@@ -31,7 +21,8 @@ pause_ms(int tries, int64_t retry_after)
 	if (ms > 10000)
 		ms = 10000;
 	if (r == 0)
-		r = (uint64_t)now_ms() * 2654435761u ^ (uint64_t)getpid() << 32;
+		r = (uint64_t)mr_now_ms() * 2654435761u ^
+		    (uint64_t)getpid() << 32;
 	r = r * 6364136223846793005u + 1442695040888963407u;
 	return ms - ms / 4 * (int64_t)(r >> 54) / 1024;
 }
@@ -138,7 +129,7 @@ try_later(struct object *o, int64_t retry_after, const char *why)
 	ms = pause_ms(o->tries, retry_after);
 	show_wait(name_of(o), why, ms, o->tries);
 	let_go(o);
-	o->when = now_ms() + ms;
+	o->when = mr_now_ms() + ms;
 	o->state = READY;
 }
 

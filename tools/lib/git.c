@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mr.h"
@@ -139,15 +138,6 @@ mr_git_env(void)
 
 /* ---- the keeper: a process between us and git ---- */
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Becomes ARGV, with the signals as a program expects them. */
 static void
 become(const char *const argv[])
@@ -182,11 +172,11 @@ hung_up(int fd, int ms)
 static void
 keep(const char *const argv[], int line)
 {
-	int64_t start, end;
+	int64_t start, took, end;
 	pid_t pid;
 	int ms = 1, ws;
 
-	start = now_ms();
+	start = mr_now_ms();
 	setsid();
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
@@ -199,15 +189,15 @@ keep(const char *const argv[], int line)
 	while (waitpid(pid, &ws, WNOHANG) == 0) {
 		if (hung_up(line, ms)) {
 			kill(0, SIGTERM);
-			end = now_ms() + 2000;
+			end = mr_now_ms() + 2000;
 			while (waitpid(pid, &ws, WNOHANG) == 0 &&
-			    now_ms() < end)
+			    mr_now_ms() < end)
 				poll(NULL, 0, 10);
 			kill(0, SIGKILL);
 		}
 		/* a quick git is not held up, a slow one not looked at much */
-		ms = now_ms() - start < 160 ? 1 + (int)(now_ms() - start) / 8 :
-		    20;
+		took = mr_now_ms() - start;
+		ms = took < 160 ? 1 + (int)took / 8 : 20;
 	}
 	_exit(WIFSIGNALED(ws) ? 128 + WTERMSIG(ws) : WEXITSTATUS(ws));
 }
@@ -387,11 +377,11 @@ listen_to(struct mr_git *g, int line, const int fd[2], unsigned seconds,
 	size_t i;
 	int n;
 
-	heard = now_ms();
+	heard = mr_now_ms();
 	end = heard + (int64_t)seconds * 1000;
 	while (!stopped) {
 		n = poll(p, 3, 100);
-		now = now_ms();
+		now = mr_now_ms();
 		for (i = 1; n > 0 && i < 3; i++) {
 			if (p[i].revents == 0)
 				continue;

@@ -178,7 +178,10 @@ char	*mr_json_dump(struct mr_json j, int indent);
 /* Writes J, 2-space indent and final newline, whole or not at all. */
 int	mr_json_save(struct mr_json j, const char *path, struct mr_err *e);
 
-/* ---- proc.c: children ---- */
+/* ---- proc.c: children, and the time they take ---- */
+
+/* Milliseconds of a clock that nobody sets. */
+int64_t	mr_now_ms(void);
 
 /* Starts ARGV with descriptors IN, OUT, ERR (-1: inherit; -2: /dev/null);
  * returns the pid, or -1 with errno. GROUP makes it lead its own group. */

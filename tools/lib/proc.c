@@ -15,6 +15,15 @@
 
 extern char **environ;
 
+int64_t
+mr_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 /* one descriptor of the child: TO becomes FROM (-1 inherits, -2 /dev/null) */
 static void
 place(posix_spawn_file_actions_t *fa, int from, int to)
@@ -56,16 +65,6 @@ mr_spawn(const char *const argv[], int in, int out, int err, int group)
 	return pid;
 }
 
-/* milliseconds of a clock that nobody sets */
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 int
 mr_wait(pid_t pid, unsigned seconds)
 {
@@ -74,7 +73,7 @@ mr_wait(pid_t pid, unsigned seconds)
 	pid_t got;
 	int late = 0, ws;
 
-	end = now_ms() + (int64_t)seconds * 1000;
+	end = mr_now_ms() + (int64_t)seconds * 1000;
 	for (;;) {
 		got = waitpid(pid, &ws, seconds > 0 && !late ? WNOHANG : 0);
 		if (got == pid)
@@ -83,7 +82,7 @@ mr_wait(pid_t pid, unsigned seconds)
 			return -1;
 		if (got != 0)
 			continue;
-		if (now_ms() >= end) {
+		if (mr_now_ms() >= end) {
 			late = 1;
 			if (getpgid(pid) == pid)
 				kill(-pid, SIGKILL);
@@ -216,9 +215,9 @@ mr_capture(const char *const argv[], size_t max, unsigned seconds, int *status)
 		return NULL;
 	}
 	buf = mr_malloc(max + 1);
-	end = now_ms() + (int64_t)seconds * 1000;
+	end = mr_now_ms() + (int64_t)seconds * 1000;
 	while (len < max) {
-		left = seconds > 0 ? end - now_ms() : -1;
+		left = seconds > 0 ? end - mr_now_ms() : -1;
 		pfd.fd = fd[0];
 		pfd.events = POLLIN;
 		if (seconds > 0 && (left <= 0 ||

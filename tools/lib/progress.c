@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mr.h"
@@ -27,15 +26,6 @@ struct mr_progress {
 	unsigned	 n;
 };
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 struct mr_progress *
 mr_progress_new(const char *what, uint64_t total, int quiet)
 {
@@ -50,7 +40,7 @@ mr_progress_new(const char *what, uint64_t total, int quiet)
 	term = getenv("TERM");
 	p->tty = isatty(STDERR_FILENO) && term != NULL &&
 	    strcmp(term, "dumb") != 0;
-	p->when[0] = now_ms();
+	p->when[0] = mr_now_ms();
 	p->n = 1;
 	p->next = p->when[0] + (p->tty ? DRAW_MS : LINE_MS);
 	return p;
@@ -163,7 +153,7 @@ mr_progress_add(struct mr_progress *p, uint64_t bytes)
 	p->moved += bytes;
 	if (p->quiet)
 		return;
-	now = now_ms();
+	now = mr_now_ms();
 	if (now >= p->next)
 		draw(p, now);
 }
@@ -184,7 +174,7 @@ mr_progress_clear(struct mr_progress *p)
 		fputs("\r\033[K", stderr);
 		fflush(stderr);
 		p->drawn = 0;
-		p->next = now_ms() + DRAW_MS;
+		p->next = mr_now_ms() + DRAW_MS;
 	}
 }
 
