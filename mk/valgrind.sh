@@ -7,7 +7,8 @@ mkdir -p "$dir"
 for t; do
 	cat >"$dir/$t" <<-EOF
 	#!/bin/sh
-	exec valgrind -q --error-exitcode=99 --leak-check=no --trace-children=no $bin/$t "\$@"
+	exec valgrind -q --error-exitcode=99 --leak-check=no --vgdb=no \\
+	    --read-inline-info=no '$bin/$t' "\$@"
 	EOF
 	chmod 755 "$dir/$t"
 done

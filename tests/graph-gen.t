@@ -424,7 +424,7 @@ for kind in source artifact; do
 		gg compiled/one.pkl
 		[ "$status" -eq 0 ] && grep -q '^COMPILE := one$' "$out" ||
 		    bad="$bad $i:$status"
-		i=$((i + 7))
+		i=$((i + 6 + stride))
 	done
 	is "$bad" "" "a cut-off $kind record counts as stale"
 	why "a cut-off record" one '.*results/one_'$kind'.json: line [0-9]+: not JSON'

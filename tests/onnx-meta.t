@@ -10,8 +10,6 @@ alike() {
 	ok "$ok_for" cases meta "$@"
 }
 
-# under valgrind a run takes a second: not every one of many alike is done
-case $BIN in *valgrind*) step=25 ;; *) step=1 ;; esac
 common onnx-meta
 run onnx-meta; exits 2 'no file is status 2'
 run onnx-meta a b; exits 2 'two files are status 2'
@@ -46,7 +44,7 @@ cases refused refused
 n=0 bad=
 for f in refused/*.onnx; do
 	n=$((n + 1))
-	[ "$step" -eq 1 ] || [ $((n % 5)) -eq 0 ] || continue
+	[ "$stride" -eq 1 ] || [ $((n % 5)) -eq 0 ] || continue
 	run onnx-meta "$f"
 	if [ "$status" -ne 1 ] || [ -s "$out" ] || [ "$(wc -l <"$err")" -ne 1 ] ||
 	    ! grep -Eq "^onnx-meta: $f: .*$(cat "${f%.onnx}.says")" "$err"; then
@@ -63,7 +61,7 @@ while [ "$i" -lt "$(wc -c <small)" ]; do
 	head -c "$i" small >prefix
 	run onnx-meta prefix
 	[ "$status" -eq 1 ] && [ ! -s "$out" ] || bad="$bad $i: $status"
-	i=$((i + step))
+	i=$((i + stride))
 done
 is "$bad" '' 'every prefix is status 1'
 

@@ -10,8 +10,6 @@ piped() {
 	cat "$file" | "$@" >"$out" 2>"$err"; status=$?
 }
 
-# under valgrind a run takes a second: not every one of many alike is done
-case $BIN in *valgrind*) step=25 ;; *) step=1 ;; esac
 common onnx-stage
 run onnx-stage </dev/null; exits 2 'no -o is status 2'; says '^usage: ' 'no -o: usage'
 run onnx-stage -o x y </dev/null; exits 2 'an operand is status 2'
@@ -111,7 +109,7 @@ while [ "$i" -le "$(wc -c <small)" ]; do
 	[ "$status" -eq "$wanted" ] || bad="$bad $i: $status"
 	[ "$wanted" -eq 0 ] || [ ! -e x ] || bad="$bad $i: left"
 	rm -f x
-	i=$((i + step))
+	i=$((i + stride))
 done
 is "$bad" '' 'every prefix: status 1, unless all that must be there is'
 head -c $((size - 1)) v.onnx >prefix

@@ -119,7 +119,7 @@ while [ $i -lt "$(wc -c <whole.json)" ]; do
 	head -c $i whole.json >prefix.json
 	run ref-pin -u up -m prefix.json a
 	[ "$status" -eq 1 ] || bad=$((bad + 1))
-	i=$((i + 1))
+	i=$((i + stride))
 done
 is $bad 0 'every prefix of a map is an error'
 ref-pin -u up -m whole.json a >/dev/full 2>"$err"; status=$?
