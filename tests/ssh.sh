@@ -3,6 +3,7 @@
 # shellcheck shell=sh source=tests/lib.sh disable=SC2154
 S=$T/ssh		# keys and configuration
 D=$T/dev/data/openpilot	# the device root
+export MR_DEVICE_DIR="$root/tools/device"	# wherever BIN is
 
 # free_port: one that nobody listens on
 free_port() {

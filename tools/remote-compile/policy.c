@@ -35,36 +35,51 @@ address(const struct sockaddr *sa, unsigned char out[ADDRESS])
 	return 1;
 }
 
+/* is WORD a key's fingerprint, as ssh-keygen -l prints it? */
+static int
+fingerprint_ok(const char *word)
+{
+	return strncmp(word, "SHA256:", 7) == 0 && strlen(word) == 7 + 43 &&
+	    strspn(word + 7, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	    "abcdefghijklmnopqrstuvwxyz0123456789+/") == 43;
+}
+
+/* the address that WORD spells out in full; short forms, which stand for
+ * others than one might think, are none */
+static int
+spelt(const char *word, unsigned char out[ADDRESS])
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+
+	if (inet_pton(AF_INET, word, &v4.sin_addr) == 1)
+		return address((const struct sockaddr *)&v4, out);
+	return inet_pton(AF_INET6, word, &v6.sin6_addr) == 1 &&
+	    address((const struct sockaddr *)&v6, out);
+}
+
 /* Does LIST, words that blanks separate, have this address? -1, and said, if
  * one of its words is no address (nor a fingerprint, where those may be). */
 static int
 in_list(const char *setting, const char *list, int fingerprints,
     const unsigned char want[ADDRESS])
 {
-	struct addrinfo hints, *ai;
 	unsigned char have[ADDRESS];
 	char *copy, *word, *rest;
 	int found = 0;
 
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_flags = AI_NUMERICHOST;
-	hints.ai_socktype = SOCK_STREAM;
 	copy = mr_strdup(list);
 	for (word = strtok_r(copy, " \t", &rest); word != NULL && found != -1;
 	    word = strtok_r(NULL, " \t", &rest)) {
-		if (fingerprints && strncmp(word, "SHA256:", 7) == 0)
+		if (fingerprints && fingerprint_ok(word))
 			continue;
-		if (getaddrinfo(word, NULL, &hints, &ai) != 0) {
+		if (!spelt(word, have)) {
 			warnx("%s: \"%.80s\": wanted an address%s", setting,
 			    word, fingerprints ? " or a SHA256: fingerprint" :
 			    "");
 			found = -1;
-			continue;
-		}
-		if (address(ai->ai_addr, have) &&
-		    memcmp(have, want, ADDRESS) == 0)
+		} else if (memcmp(have, want, ADDRESS) == 0)
 			found = 1;
-		freeaddrinfo(ai);
 	}
 	free(copy);
 	return found;
@@ -130,8 +145,12 @@ policy_session(const struct device *d)
 	unsigned port;
 	int no = 0, yes = 1;
 
-	if (cut(d->name, &user, &host, &n) == -1 || (s = ssh_new()) == NULL)
+	if (cut(d->name, &user, &host, &n) == -1) {
+		warnx("device \"%.80s\": wanted [user@]host[:port]", d->name);
 		return NULL;
+	}
+	if ((s = ssh_new()) == NULL)
+		errx(MR_UNFIT, "out of memory");
 	port = (unsigned)n;
 	ssh_options_set(s, SSH_OPTIONS_PROCESS_CONFIG, &no);
 	ssh_options_set(s, SSH_OPTIONS_NODELAY, &yes);
@@ -152,6 +171,8 @@ policy_session(const struct device *d)
 		ssh_options_set(s, SSH_OPTIONS_SSH_DIR, dir);
 		free(dir);
 	}
+	/* newer libraries would jump by themselves, and not tell */
+	setenv("OPENSSH_PROXYJUMP", "1", 1);
 	if (ssh_options_parse_config(s, o.config) != SSH_OK) {
 		warnx("%s: ssh_config: %s", d->name, ssh_get_error(s));
 		ssh_free(s);
@@ -162,39 +183,48 @@ policy_session(const struct device *d)
 	return s;
 }
 
+/* what S has for an option, to OUT of N bytes; "" if nothing; -1 if longer */
+static int
+option(ssh_session s, enum ssh_options_e which, char *out, size_t n)
+{
+	char *v;
+	int len;
+
+	out[0] = '\0';
+	if (ssh_options_get(s, which, &v) != SSH_OK)
+		return 0;
+	len = snprintf(out, n, "%s", v);
+	ssh_string_free_char(v);
+	return len < 0 || (size_t)len >= n ? -1 : 0;
+}
+
 /* where the session would go, by name; refuses what hides the address */
 static int
 destination(struct device *d)
 {
 	struct passwd *pw;
 	ssh_session s;
-	char *v;
+	char proxy[8];
 	int status = MR_OK;
 
 	s = policy_session(d);
-	if (s == NULL) {
-		warnx("device \"%.80s\": wanted [user@]host[:port]", d->name);
+	if (s == NULL)
 		return MR_UNFIT;
+	if (option(s, SSH_OPTIONS_PROXYCOMMAND, proxy, sizeof(proxy)) == -1 ||
+	    (proxy[0] != '\0' && strcmp(proxy, "none") != 0)) {
+		warnx("%s: ssh_config has a ProxyJump or ProxyCommand for it: "
+		    "refused, since that hides which machine is reached",
+		    d->name);
+		status = MR_UNFIT;
 	}
-	if (ssh_options_get(s, SSH_OPTIONS_PROXYCOMMAND, &v) == SSH_OK) {
-		if (strcmp(v, "none") != 0) {
-			warnx("%s: ssh_config has a ProxyJump or ProxyCommand "
-			    "for it: refused, since that hides which machine "
-			    "is reached", d->name);
-			status = MR_UNFIT;
-		}
-		ssh_string_free_char(v);
-	}
-	if (ssh_options_get(s, SSH_OPTIONS_HOST, &v) == SSH_OK) {
-		snprintf(d->host, sizeof(d->host), "%s", v);
-		ssh_string_free_char(v);
+	if (option(s, SSH_OPTIONS_HOST, d->host, sizeof(d->host)) == -1 ||
+	    option(s, SSH_OPTIONS_USER, d->user, sizeof(d->user)) == -1) {
+		warnx("%.80s: the name of its host or user is too long",
+		    d->name);
+		status = MR_UNFIT;
 	}
 	if (ssh_options_get_port(s, &d->port) != SSH_OK || d->port == 0)
 		d->port = 22;
-	if (ssh_options_get(s, SSH_OPTIONS_USER, &v) == SSH_OK) {
-		snprintf(d->user, sizeof(d->user), "%s", v);
-		ssh_string_free_char(v);
-	}
 	if (d->user[0] == '\0' && (pw = getpwuid(getuid())) != NULL)
 		snprintf(d->user, sizeof(d->user), "%s", pw->pw_name);
 	ssh_free(s);

@@ -295,7 +295,9 @@ pool_load(void)
 		npool++;
 	}
 	free(copy);
-	return npool == 0 ? MR_UNFIT : status;
+	if (npool == 0)
+		errx(MR_UNFIT, "DEVICES: names no device");
+	return status;
 }
 
 int
