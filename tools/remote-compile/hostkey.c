@@ -73,7 +73,33 @@ known_name(const struct device *d)
 	    mr_fmt("[%s]:%u", d->host, d->port);
 }
 
-/* the command that takes the key of TYPE into FILE */
+/* the fingerprint of the key of TYPE that PATH has for the host NAME, or NULL;
+ * the caller frees */
+static char *
+known_as(const char *path, const char *name, enum ssh_keytypes_e type)
+{
+	struct ssh_knownhosts_entry *e;
+	char *line = NULL, *print = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	f = fopen(path, "re");
+	while (f != NULL && print == NULL && getline(&line, &room, f) != -1) {
+		line[strcspn(line, "\r\n")] = '\0';
+		if (line[0] == '#' || line[0] == '@' ||
+		    ssh_known_hosts_parse_line(name, line, &e) != SSH_OK)
+			continue;
+		if (ssh_key_type(e->publickey) == type)
+			print = fingerprint(e->publickey);
+		ssh_knownhosts_entry_free(e);
+	}
+	free(line);
+	if (f != NULL)
+		fclose(f);
+	return print;
+}
+
+/* the command that takes the key of TYPE into FILE, a word of sh */
 static char *
 accept_command(const struct device *d, const char *type, const char *file)
 {
@@ -81,40 +107,50 @@ accept_command(const struct device *d, const char *type, const char *file)
 
 	type = strncmp(type, "ssh-", 4) == 0 ? type + 4 : type;
 	n = strncmp(type, "ecdsa", 5) == 0 ? 5 : strlen(type);
-	return mr_fmt("ssh-keyscan -p %u -t %.*s '%s' >>'%s'", d->port,
-	    (int)n, type, d->host, file);
+	return mr_fmt("ssh-keyscan -p %u -t %.*s %s >>%s", d->port, (int)n,
+	    type, link_quote(d->host), file);
 }
+
+/* what the server shows, and what the user's and the system's files are */
+struct shown {
+	ssh_key		 key;
+	const char	*type;
+	char		*print, *base64, *user, *global;
+};
 
 static void
 refuse(const struct device *d, ssh_session s, enum ssh_known_hosts_e state,
-    const char *type, const char *print)
+    const struct shown *k)
 {
-	struct ssh_knownhosts_entry *old = NULL;
-	char *file, *name, *accept, *was = NULL;
+	char *file, *name, *accept, *was;
 
-	file = known_hosts(s, SSH_OPTIONS_KNOWNHOSTS);
 	name = known_name(d);
-	accept = accept_command(d, type, file);
-	if (state == SSH_KNOWN_HOSTS_CHANGED &&
-	    ssh_session_get_known_hosts_entry(s, &old) ==
-	    SSH_KNOWN_HOSTS_CHANGED && old != NULL)
-		was = fingerprint(old->publickey);
+	file = link_quote(k->user);
+	accept = accept_command(d, k->type, file);
 	switch (state) {
 	case SSH_KNOWN_HOSTS_CHANGED:
-		give_up(DEVICE, MR_UNFIT, "the host key has changed: it is %s "
-		    "%s, %s has %s: if the device was reflashed: "
-		    "ssh-keygen -f '%s' -R '%s' && %s", type, print, file,
-		    was == NULL ? "another" : was, file, name, accept);
+		was = known_as(k->user, name, ssh_key_type(k->key));
+		if (was != NULL)
+			give_up(DEVICE, MR_UNFIT, "the host key has changed: "
+			    "it is %s %s, %s has %s: if the device was "
+			    "reflashed: ssh-keygen -f %s -R %s && %s", k->type,
+			    k->print, k->user, was, file, link_quote(name),
+			    accept);
+		was = known_as(k->global, name, ssh_key_type(k->key));
+		give_up(DEVICE, MR_UNFIT, "the host key has changed: it is "
+		    "%s %s, %s has %s: if the device was reflashed: %s",
+		    k->type, k->print, k->global,
+		    was == NULL ? "another" : was, accept);
 	case SSH_KNOWN_HOSTS_OTHER:
 		give_up(DEVICE, MR_UNFIT, "the host key %s %s is of another "
-		    "type than %s has for it: if it is right: %s", type, print,
-		    file, accept);
+		    "type than what is known for it: if it is right: %s",
+		    k->type, k->print, accept);
 	case SSH_KNOWN_HOSTS_UNKNOWN:
 	case SSH_KNOWN_HOSTS_NOT_FOUND:
 		give_up(DEVICE, MR_UNFIT, "the host key %s %s is not known: if "
-		    "it is right: %s", type, print, accept);
+		    "it is right: %s", k->type, k->print, accept);
 	default:
-		give_up(DEVICE, MR_UNFIT, "%s: %s", file, ssh_get_error(s));
+		give_up(DEVICE, MR_UNFIT, "%s: %s", k->user, ssh_get_error(s));
 	}
 }
 
@@ -122,29 +158,27 @@ void
 hostkey_check(const struct device *d, ssh_session s)
 {
 	enum ssh_known_hosts_e state;
-	char *print, *base64, *user, *global;
-	const char *type;
-	ssh_key key;
+	struct shown k;
 
-	if (ssh_get_server_publickey(s, &key) != SSH_OK ||
-	    ssh_pki_export_pubkey_base64(key, &base64) != SSH_OK)
+	if (ssh_get_server_publickey(s, &k.key) != SSH_OK ||
+	    ssh_pki_export_pubkey_base64(k.key, &k.base64) != SSH_OK)
 		give_up(LINK, MR_AGAIN, "no host key: %s", ssh_get_error(s));
-	type = ssh_key_type_to_char(ssh_key_type(key));
-	print = fingerprint(key);
-	user = known_hosts(s, SSH_OPTIONS_KNOWNHOSTS);
-	global = known_hosts(s, SSH_OPTIONS_GLOBAL_KNOWNHOSTS);
-	if (policy_denies_key(print))
+	k.type = ssh_key_type_to_char(ssh_key_type(k.key));
+	k.print = fingerprint(k.key);
+	k.user = known_hosts(s, SSH_OPTIONS_KNOWNHOSTS);
+	k.global = known_hosts(s, SSH_OPTIONS_GLOBAL_KNOWNHOSTS);
+	if (policy_denies_key(k.print))
 		give_up(DEVICE, MR_UNFIT, "the host key %s is in DENY_DEVICES: "
-		    "it is another machine than its address says", print);
-	if (revoked_in(user, base64) || revoked_in(global, base64))
+		    "it is another machine than its address says", k.print);
+	if (revoked_in(k.user, k.base64) || revoked_in(k.global, k.base64))
 		give_up(DEVICE, MR_UNFIT, "the host key %s %s is revoked: do "
-		    "not connect to this machine", type, print);
+		    "not connect to this machine", k.type, k.print);
 	state = ssh_session_is_known_server(s);
 	if (state != SSH_KNOWN_HOSTS_OK)
-		refuse(d, s, state, type, print);
-	free(user);
-	free(global);
-	free(print);
-	ssh_string_free_char(base64);
-	ssh_key_free(key);
+		refuse(d, s, state, &k);
+	free(k.user);
+	free(k.global);
+	free(k.print);
+	ssh_string_free_char(k.base64);
+	ssh_key_free(k.key);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 
 #include "remote-compile.h"
@@ -97,12 +98,29 @@ tcp(const struct device *d)
 	return fd;
 }
 
+/* The library waits on after a server has hung up: its log tells. */
+static void
+on_log(int level, const char *function, const char *text, void *unused)
+{
+	(void)level;
+	(void)function;
+	(void)unused;
+	if (strstr(text, "Too many authentication failures") != NULL)
+		give_up(DEVICE, MR_UNFIT, "it was offered more keys than it "
+		    "looks at: IdentityAgent none in ssh_config, or an agent "
+		    "with fewer keys");
+}
+
 static void
 authenticate(const struct device *d)
 {
 	phase("authentication", o.silence);
-	switch (ssh_userauth_publickey_auto(session, NULL, NULL)) {
+	ssh_set_log_callback(on_log);
+	ssh_set_log_level(SSH_LOG_PACKET);
+	/* with no passphrase at all, a key that has one would be asked for it */
+	switch (ssh_userauth_publickey_auto(session, NULL, "")) {
 	case SSH_AUTH_SUCCESS:
+		ssh_set_log_level(SSH_LOG_NOLOG);
 		return;
 	case SSH_AUTH_ERROR:
 		if (!ssh_is_connected(session))

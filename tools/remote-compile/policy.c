@@ -204,7 +204,7 @@ destination(struct device *d)
 {
 	struct passwd *pw;
 	ssh_session s;
-	char proxy[8];
+	char proxy[8], *p;
 	int status = MR_OK;
 
 	s = policy_session(d);
@@ -223,6 +223,10 @@ destination(struct device *d)
 		    d->name);
 		status = MR_UNFIT;
 	}
+	/* as known_hosts has it */
+	for (p = d->host; *p != '\0'; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p += 'a' - 'A';
 	if (ssh_options_get_port(s, &d->port) != SSH_OK || d->port == 0)
 		d->port = 22;
 	if (d->user[0] == '\0' && (pw = getpwuid(getuid())) != NULL)
