@@ -6,10 +6,10 @@ set -eu
 mkdir -p build/fuzz
 for f in tests/fuzz/fuzz-*.c; do
 	name=$(basename "$f" .c)
-	clang -std=c11 -Wall -Wextra -Werror -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -g \
-	    -fsanitize=fuzzer,address,undefined -Itools/lib \
-	    '-DMR_VERSION="0"' -o "build/fuzz/$name" "$f" tools/lib/*.c \
-	    -ljq -lcrypto -lpthread
+	clang -std=c11 -Wall -Wextra -Werror -D_POSIX_C_SOURCE=200809L \
+	    -D_DEFAULT_SOURCE '-DMR_VERSION="0"' '-DMR_LIBEXEC="/"' \
+	    -O1 -g -fsanitize=fuzzer,address,undefined -Itools/lib \
+	    -o "build/fuzz/$name" "$f" tools/lib/*.c -ljq -lcrypto -lpthread
 	mkdir -p "build/fuzz/corpus-$name"
 	echo "fuzz: $name, ${SECONDS_EACH:-300} s"
 	"build/fuzz/$name" -max_total_time="${SECONDS_EACH:-300}" \
