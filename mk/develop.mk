@@ -5,9 +5,8 @@ TESTS ?= $(sort $(wildcard tests/*.t))
 UNIT := $(filter-out tests/e2e-%.t tests/layout.t,$(TESTS))
 JOBS ?= 2
 PROVE := prove -j$(JOBS)
-SH_FILES = $(wildcard mk/*.sh tests/*.t tests/*.sh tests/bench/*.sh .ci/run)
-C_FILES = $(wildcard tools/*.c tools/lib/*.c tools/*/*.c tests/fixtures/*.c tests/fuzz/*.c)
-TEST_ENV = BIN='$(abspath $(OUT))/bin' AUX='$(abspath $(OUT))/test' VENV='$(VENV)'
+TEST_ENV = BIN='$(abspath $(OUT))/bin' AUX='$(abspath $(OUT))/test' \
+	VENV='$(VENV)'
 
 .PHONY: help deps demo check check-unit check-asan check-valgrind lint fuzz \
 	bench install uninstall clean distclean dist
@@ -49,25 +48,29 @@ bench: deps
 MAN1 := $(wildcard man/*.1)
 MAN5 := $(wildcard man/*.5)
 MAN7 := $(wildcard man/*.7)
+PAGES := $(MAN1:man/%=man1/%) $(MAN5:man/%=man5/%) $(MAN7:man/%=man7/%)
+DRIVERS := $(filter-out %__pycache__,$(wildcard tools/device/*))
+DIST = build/model-rebuild-$(VERSION).tar.gz
 install: tools
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXEC)/device' \
-	    '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(MANDIR)/man5' '$(DESTDIR)$(MANDIR)/man7'
+	    '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(MANDIR)/man5' \
+	    '$(DESTDIR)$(MANDIR)/man7'
 	$(INSTALL) -m 755 $(BIN) '$(DESTDIR)$(BINDIR)'
-	$(INSTALL) -m 644 $(filter-out %__pycache__,$(wildcard tools/device/*)) '$(DESTDIR)$(LIBEXEC)/device'
+	$(INSTALL) -m 644 $(DRIVERS) '$(DESTDIR)$(LIBEXEC)/device'
 	$(INSTALL) -m 644 $(MAN1) '$(DESTDIR)$(MANDIR)/man1'
 	$(INSTALL) -m 644 $(MAN5) '$(DESTDIR)$(MANDIR)/man5'
 	$(INSTALL) -m 644 $(MAN7) '$(DESTDIR)$(MANDIR)/man7'
 uninstall:
 	cd '$(DESTDIR)$(BINDIR)' && rm -f $(TOOLS)
-	cd '$(DESTDIR)$(MANDIR)' && rm -f $(MAN1:man/%=man1/%) $(MAN5:man/%=man5/%) $(MAN7:man/%=man7/%)
+	cd '$(DESTDIR)$(MANDIR)' && rm -f $(PAGES)
 	rm -rf '$(DESTDIR)$(LIBEXEC)'
 # the Python environment stays: it takes minutes to make
 clean:
-	rm -rf build/bin build/obj build/test build/asan build/valgrind build/fuzz \
-	    build/clang build/gcc
+	rm -rf build/bin build/obj build/test build/asan build/valgrind \
+	    build/fuzz build/clang build/gcc
 distclean: clean
 	rm -rf build
 dist:
 	@mkdir -p build
-	git archive --prefix=model-rebuild-$(VERSION)/ HEAD | gzip -9n >build/model-rebuild-$(VERSION).tar.gz
-	@echo build/model-rebuild-$(VERSION).tar.gz
+	git archive --prefix=model-rebuild-$(VERSION)/ -o '$(DIST)' HEAD
+	@echo $(DIST)

@@ -15,6 +15,9 @@ for f in tests/fuzz/fuzz-*.c; do
 	"build/fuzz/$name" -max_total_time="${SECONDS_EACH:-300}" \
 	    -print_final_stats=1 -artifact_prefix="build/fuzz/$name-" \
 	    "build/fuzz/corpus-$name" "tests/fuzz/corpus/${name#fuzz-}" \
-	    2>"build/fuzz/$name.log" || { tail -40 "build/fuzz/$name.log"; exit 1; }
+	    2>"build/fuzz/$name.log" || {
+		tail -40 "build/fuzz/$name.log"
+		exit 1
+	}
 	grep -E 'stat::number_of_executed_units' "build/fuzz/$name.log"
 done
