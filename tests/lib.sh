@@ -12,6 +12,7 @@ PATH=$BIN:$AUX:$PATH
 MR_SYNC=${MR_SYNC-0}
 export BIN AUX VENV PATH MR_SYNC
 # under valgrind a run takes a second: of many alike, every so many-th is done
+# shellcheck disable=SC2034 # by the tests
 case $BIN in *valgrind*) stride=25 ;; *) stride=1 ;; esac
 T=$(mktemp -d "${TMPDIR:-/tmp}/mr-test.XXXXXX") || exit 2
 cd "$T" || exit 2
