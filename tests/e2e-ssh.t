@@ -37,5 +37,5 @@ is "$(compiles)" $((compiled * 2)) '... every model is compiled again'
 
 run mk device-status
 exits 0 'device-status'
-prints 'offroad, [0-9.]* GiB free' '... says what the device is doing'
+prints 'offroad, *[0-9.]*[KMGT]* free' '... says what the device is doing'
 finished

@@ -1,8 +1,9 @@
 #!/bin/sh
 # The device's side of remote-compile(1), which describes the protocol.
 #	agent.sh serve ROOT SYNC	answers lines on standard input
-#	agent.sh job ROOT SYNC KEY WAIT WANT ID FORMAT VERSION GPU
-# The lock of a job's folder is the truth about its life; pid, start time and
+#	agent.sh job ROOT SYNC KEY WAIT ID FORMAT VERSION GPU
+# A device has slow cores, so that what the shell can do itself starts no other
+# program: results are left in variables. The lock of a job's folder is the truth about its life; pid, start time and
 # boot id serve messages and cancelling only.
 set -u
 umask 022
@@ -12,60 +13,78 @@ me=$0 verb=$1 root=$2 sync=$3
 jobs=$root/compiledmodels/jobs
 base=${root%/data/openpilot}	# "" on a device; a folder in tests
 [ "$base" != "$root" ] || base=
-tab=$(printf '\t')
+tab='	'
+boot=unknown
+read -r boot 2>/dev/null <"$base/proc/sys/kernel/random/boot_id" ||
+    read -r boot </proc/sys/kernel/random/boot_id || :
 
 say() { printf '%s\n' "$*"; }
 
 # ---- facts of the device ----
 
-boot() {
-	cat "$base/proc/sys/kernel/random/boot_id" 2>/dev/null ||
-	    cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo unknown
-}
-# born PID: when it started, in clock ticks since boot; proc(5), field 22
+# born PID: $ticks is when it started, since boot; proc(5), field 22
 born() {
-	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20
+	ticks=
+	read -r ticks 2>/dev/null <"/proc/$1/stat" || return 0
+	# shellcheck disable=SC2086 # words
+	set -- ${ticks##*) }
+	ticks=${20}
 }
-bytes() { stat -c %s -- "$1" 2>/dev/null || echo 0; }
-digest() { sha256sum <"$1" | cut -c1-64; }
+# $now: seconds since boot, which nobody sets back
+clock() {
+	read -r now _ </proc/uptime
+	now=${now%.*}
+}
+# size_of FILE: $size
+size_of() {
+	size=0
+	[ ! -e "$1" ] || size=$(stat -c %s -- "$1")
+}
+# digest FILE: $hex
+digest() {
+	hex=$(sha256sum <"$1")
+	hex=${hex%% *}
+}
 # flushes FILE... to the disk
 flush() { [ "$sync" = 0 ] || sync "$@" 2>/dev/null || sync; }
-# the sha256 of a list of the files that COMMAND names, NUL between them
-list_digest() { LC_ALL=C sort -z | xargs -0r sha256sum 2>/dev/null | digest /dev/stdin; }
+# value NAME FILE...: $found is the first NAME = "VALUE" in them, or unknown
+value() {
+	name=$1
+	shift
+	found=$(sed -n "/^[[:blank:]]*$name *= */{s///;s/^[\"']//;s/[^0-9a-z.+-].*//p;q}" \
+	    "$@" 2>/dev/null)
+	found=${found:-unknown}
+}
 
-# the compiler as models(1) --identity describes it, from files alone
+# Identity of a stock compiler as one line of JSON, from files alone: what
+# models(1) --identity says where there is one.
 files_identity() {
-	tree=$root/tinygrad_repo/tinygrad
-	[ -d "$tree" ] || tree=$root/tinygrad
-	hex=$(cd "$tree" && find . \( -name __pycache__ -o -name .git \) -prune \
-	    -o \( -type f -o -type l \) ! -name '._*' ! -name .DS_Store \
-	    ! -name '*.pyc' -printf '%P\0' | list_digest)
-	scripts=$(cd "$root" && for f in common/file_chunker.py models \
+	cd "$root" || return
+	tree=tinygrad_repo/tinygrad
+	[ -d "$tree" ] || tree=tinygrad
+	toolchain=$(find "$tree" models common/file_chunker.py \
 	    scripts/models.py selfdrive/modeld/compile_modeld.py \
 	    selfdrive/modeld/get_model_metadata.py selfdrive/modeld/helpers.py \
 	    selfdrive/modeld/usbgpu_link.py \
-	    system/camerad/cameras/nv12_info.py; do
-		[ ! -f "$f" ] || printf '%s\0' "$f"
-	done | list_digest)
-	version=$(sed -n 's/^[[:blank:]]*version *= *["'\'']*\([0-9a-z.+-]*\).*/\1/p' \
-	    "$tree/../pyproject.toml" "$tree/../setup.py" 2>/dev/null | head -n 1)
-	python=$(sed -n 's/^version[a-z_]* *= *\([0-9.]*\).*/\1/p' \
-	    "$root/.venv/pyvenv.cfg" /usr/local/venv/pyvenv.cfg 2>/dev/null |
-	    head -n 1)
-	type=$({ tr -d '\000' <"$base/sys/firmware/devicetree/base/model"; } \
-	    2>/dev/null)
+	    system/camerad/cameras/nv12_info.py \
+	    \( -name __pycache__ -o -name .git \) -prune -o \
+	    \( -type f -o -type l \) ! -name '._*' ! -name .DS_Store \
+	    ! -name '*.pyc' -print0 2>/dev/null | sort -z |
+	    xargs -0r sha256sum 2>/dev/null | sha256sum)
+	value version "$tree/../pyproject.toml" "$tree/../setup.py"
+	tinygrad=$found
+	value 'version[a-z_]*' .venv/pyvenv.cfg /usr/local/venv/pyvenv.cfg
+	type=
+	model=$base/sys/firmware/devicetree/base/model
+	[ ! -e "$model" ] || type=$(tr -d '\000' <"$model")
 	case $type in
 	'comma '*) type=${type#comma } backend=QCOM ;;
 	*) type=local-$(uname -m) backend=default ;;
 	esac
-	toolchain=$(printf 'tinygrad_tree=%s\nscripts=%s\n' "$hex" "$scripts" |
-	    digest /dev/stdin)
 	printf '{"schema": 1, "driver": "starpilot", "tinygrad": "%s", ' \
-	    "${version:-unknown}"
-	printf '"toolchain": "%s", "tinygrad_tree": "%s", "scripts": "%s", ' \
-	    "$toolchain" "$hex" "$scripts"
-	printf '"python": "%s", "cameras": ["1928x1208", "1344x760"], ' \
-	    "${python:-unknown}"
+	    "$tinygrad"
+	printf '"toolchain": "%s", "python": "%s", ' "${toolchain%% *}" "$found"
+	printf '"cameras": ["1928x1208", "1344x760"], '
 	printf '"device": "%s", "backend": "%s", "environment": {}}\n' \
 	    "$type" "$backend"
 }
@@ -77,24 +96,24 @@ clean() {
 # A stock ./models would take --identity for the name of a model.
 identity() {
 	if grep -qae --identity "$root/models"; then
-		clean ./models --identity
+		clean ./models --identity | head -n 1
 	else
 		files_identity
-	fi | head -n 1
+	fi
 }
 
-# a compile that some other hand started in this root: "PID COMMAND"
+# $other: a compile that some other hand started in this root, "PID COMMAND"
 stranger() {
-	for p in /proc/[0-9]*; do
-		case $(readlink "$p/cwd" 2>/dev/null) in
-		"$root"|"$root"/*) ;;
-		*) continue ;;
-		esac
+	other=
+	here=$(find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$root" -o \
+	    -lname "$root/*" \) 2>/dev/null)
+	for p in $here; do
+		p=${p%/cwd}
 		words=$({ tr '\000' ' ' <"$p/cmdline"; } 2>/dev/null)
 		case "/$words" in
 		*"$me"*) ;;
 		*/models\ *|*/models.py\ *|*/compile_modeld.py\ *)
-			echo "${p#/proc/} $words" | cut -c1-120
+			other=$(printf '%.120s' "${p#/proc/} $words")
 			return ;;
 		esac
 	done
@@ -127,6 +146,12 @@ gpu_fit() {
 	    "in 10 s"
 	return 1
 }
+# Is the car parked? A device without the parameter is no car.
+offroad() {
+	road=$base/data/params/d/IsOffroad parked=1
+	[ ! -e "$road" ] || read -r parked <"$road" || :
+	[ "$parked" = 1 ]
+}
 # fit NEED GPU: bytes wanted below the root, 1 if the external GPU is
 fit() {
 	for f in flock setsid sha256sum; do
@@ -139,12 +164,12 @@ fit() {
 		say "unfit $root/models is missing or cannot be run"
 		return 1
 	}
-	f=$base/data/params/d/IsOffroad
-	[ ! -e "$f" ] || [ "$(cat "$f")" = 1 ] || {
-		say "again the car is onroad: $f is not 1"
+	offroad || {
+		say "again the car is onroad: $road is not 1"
 		return 1
 	}
-	free=$(df -Pk "$jobs" | awk 'END { printf "%.0f", $4 * 1024 }')
+	free=$(df -B1 --output=avail "$jobs")
+	free=${free##*[!0-9]}
 	[ "$free" -ge "$1" ] || {
 		say "unfit $jobs: $free bytes are free, wanted $1"
 		return 1
@@ -174,12 +199,12 @@ mine() {
 	[ "$owned" = "$owner" ] || return 1
 	[ "$id" = "$2" ]
 }
-# state DIR: running, done, lost (started, yet without a result) or none
+# state DIR: $state is running, done, lost (started, yet without a result) or none
 state() {
-	if [ -e "$1/lock" ] && ! flock -sn "$1/lock" true; then echo running
-	elif [ -e "$1/rc" ]; then echo "done"
-	elif [ -e "$1/who" ]; then echo lost
-	else echo none
+	if [ -e "$1/lock" ] && ! flock -sn "$1/lock" true; then state=running
+	elif [ -e "$1/rc" ]; then state="done"
+	elif [ -e "$1/who" ]; then state=lost
+	else state=none
 	fi
 }
 # Removes a folder that nobody reads or runs in.
@@ -194,8 +219,9 @@ discard() {
 # follows it is told
 stop() {
 	read_who "$1"
-	[ -n "$pid" ] && [ "$bootid" = "$(boot)" ] &&
-	    [ "$(born "$pid")" = "$start" ] || return 1
+	[ -n "$pid" ] && [ "$bootid" = "$boot" ] || return 1
+	born "$pid"
+	[ "$ticks" = "$start" ] || return 1
 	printf 'cancelled\nend\n' >"$1/rc"
 	kill -TERM -- "-$pid"
 	flock -w 5 "$1/lock" true || {
@@ -207,15 +233,17 @@ stop() {
 # job KEY ID: takes the folder, ends what this owner no longer wants
 job() {
 	key=$1 dir=$jobs/$1
-	find "$jobs" -mindepth 1 -maxdepth 1 -type d -mtime +7 | while read -r d
-	do
-		[ "$d" = "$dir" ] || discard "$d"
-	done
 	for d in "$jobs"/*/; do
 		d=${d%/}
 		[ "$d" != "$dir" ] || continue
-		mine "$d" "$2" || continue
-		if [ "$(state "$d")" = running ]; then
+		[ -e "$d" ] || continue
+		if ! mine "$d" "$2"; then
+			[ -z "$(find "$d" -maxdepth 0 -mtime +7)" ] ||
+			    discard "$d"
+			continue
+		fi
+		state "$d"
+		if [ "$state" = running ]; then
 			stop "$d" && say "note an older compile of $2 ran" \
 			    "here: stopped, its sources or compiler changed"
 		fi
@@ -230,20 +258,23 @@ job() {
 	flock -s 6
 	[ -d "$dir" ] || mkdir -p "$dir/in"
 	read_who "$dir"
-	id=$2
-	say "state $(state "$dir")${tab}${owned:-$owner}"
+	state "$dir"
+	say "state $state$tab${owned:-$owner}"
 }
 # put NAME SIZE SHA256: an input arrives; a broken upload goes on
 put() {
 	f=$dir/in/$1 part=$dir/in/.$1.part
-	if [ -e "$f" ] && [ "$(digest "$f")" = "$3" ]; then
+	hex=
+	[ ! -e "$f" ] || digest "$f"
+	if [ "$hex" = "$3" ]; then
 		say have
 		return
 	fi
 	(
 		exec 7>>"$part.lock"
 		flock -n 7 || part=$part.$$
-		from=$(bytes "$part")
+		size_of "$part"
+		from=$size
 		[ "$from" -le "$2" ] || { : >"$part"; from=0; }
 		say "from $from"
 		head -c $(($2 - from)) >>"$part" || {
@@ -251,17 +282,19 @@ put() {
 			exit
 		}
 		# cut off: what came is kept, and the next upload goes on
-		[ "$(bytes "$part")" = "$2" ] || exit
-		if [ "$(digest "$part")" = "$3" ]; then
+		size_of "$part"
+		[ "$size" = "$2" ] || exit
+		digest "$part"
+		if [ "$hex" = "$3" ]; then
 			flush "$part"
-			mv -f "$part" "$f" && rm -f "$part.lock" && say "ok"
+			mv -f "$part" "$f" && say "ok"
 		else
 			rm -f "$part"
 			say bad
 		fi
 	)
 }
-# start WAIT WANT ID FORMAT VERSION GPU: hands the lock to a new session
+# start WAIT ID FORMAT VERSION GPU: hands the lock to a new session
 start() {
 	(: >>"$dir/lock") 2>/dev/null || {
 		say "link $dir: is gone"
@@ -273,7 +306,8 @@ start() {
 		[ ! -e "$dir/rc" ] || { say "done"; exit; }
 		rm -rf "$dir/who" "$dir/rc.tmp" "$dir/out" "$dir/log" "$dir/in/".*.part*
 		mkdir -p "$dir/out"
-		printf 'id\t%s\nowner\t%s\n' "$3" "$owner" >"$dir/who"
+		printf 'id\t%s\nowner\t%s\n' "$2" "$owner" >"$dir/who"
+		say "$want" >"$dir/want"
 		: >"$dir/log"
 		cd /
 		setsid /bin/sh "$me" job "$root" "$sync" "$key" "$@" \
@@ -281,12 +315,20 @@ start() {
 		say started
 	)
 }
+# doing DIR: $phase of its job, and its $age in seconds
+doing() {
+	phase=unknown age=0
+	read -r since phase 2>/dev/null <"$1/state" || return 0
+	clock
+	age=$((now - since))
+}
 # The log from byte OFFSET on until the job ends; then its result.
 # follow OFFSET LIMIT
 follow() {
 	off=$1 ended=0 count=0
 	while :; do
-		n=$(($(bytes "$dir/log") - off))
+		size_of "$dir/log"
+		n=$((size - off))
 		if [ "$n" -gt 0 ]; then
 			[ "$n" -le 65536 ] || n=65536
 			say "log $n"
@@ -300,12 +342,10 @@ follow() {
 			continue
 		fi
 		count=$((count + 1))
-		[ $((count % 8)) -ne 0 ] ||
-		    say "beat $(cat "$dir/state" 2>/dev/null)"
-		if [ $((count % 40)) -eq 0 ] &&
-		    [ "$(cat "$dir/state" 2>/dev/null)" = compiling ] && age=$(($(date +%s) - \
-		    $(cat "$dir/since" 2>/dev/null || date +%s))) &&
-		    [ "$age" -gt "$2" ]; then
+		[ $((count % 8)) -eq 0 ] || continue
+		doing "$dir"
+		say "beat $phase"
+		if [ "$phase" = compiling ] && [ "$age" -gt "$2" ]; then
 			stop "$dir"
 			say "late $age"
 			return
@@ -315,7 +355,7 @@ follow() {
 		cat "$dir/rc"
 	else
 		read_who "$dir"
-		if [ "${bootid:-$(boot)}" = "$(boot)" ]; then
+		if [ "${bootid:-$boot}" = "$boot" ]; then
 			say "lost the compile was killed"
 		else
 			say "lost the device has restarted"
@@ -325,7 +365,8 @@ follow() {
 get() {
 	f=$dir/out/$1
 	[ -f "$f" ] || { say gone; return; }
-	say "data $(bytes "$f")"
+	size_of "$f"
+	say "data $size"
 	cat "$f"
 }
 # The folder goes with its owner, or with the last reader after that.
@@ -343,7 +384,8 @@ cancel() {
 	for d in "$jobs"/*/; do
 		d=${d%/}
 		mine "$d" "$1" || continue
-		case $(state "$d") in
+		state "$d"
+		case $state in
 		running)
 			if stop "$d"; then
 				say "tell stopped $id (pid $pid)"
@@ -358,29 +400,28 @@ cancel() {
 	say end
 }
 status() {
-	f=$base/data/params/d/IsOffroad
-	road=offroad
-	[ ! -e "$f" ] || [ "$(cat "$f")" = 1 ] || road=onroad
-	say "tell $road, $(df -Pk "$jobs" | awk 'END { printf "%.1f", $4 / 1048576 }') GiB free"
-	other=$(stranger)
+	where=offroad
+	offroad || where=onroad
+	say "tell $where,$(df -h --output=avail "$jobs" | tail -n 1) free"
+	stranger
 	[ -z "$other" ] || say "tell not ours: $other"
 	for d in "$jobs"/*/; do
 		d=${d%/}
 		[ -e "$d/who" ] || continue
 		read_who "$d"
-		s=$(state "$d")
-		if [ "$s" = running ]; then
-			s=$(cat "$d/state" 2>/dev/null)
-			s="$s for $(($(date +%s) - $(cat "$d/since" 2>/dev/null || date +%s))) s, pid $pid"
+		state "$d"
+		if [ "$state" = running ]; then
+			doing "$d"
+			state="$phase for $age s, pid $pid"
 		fi
-		say "tell $id: $s; job $(basename "$d" | cut -c1-12) of $owned"
+		say "tell $id: $state; job $(printf %.12s "${d##*/}") of $owned"
 	done
 	say end
 }
 
 serve() {
 	IFS= read -r owner || exit
-	key='' dir=''
+	key='' dir='' want=''
 	say ready
 	while read -r line; do
 		# words of the protocol have no blanks; "-" stands for none
@@ -390,7 +431,9 @@ serve() {
 		shift
 		case $word in
 		fit) fit "$@" && say fit ;;
-		identity) say "identity $(identity)" ;;
+		identity)
+			want=$(identity)
+			say "identity $want" ;;
 		job) job "$@" ;;
 		put) put "$@" ;;
 		start) start "$@" ;;
@@ -412,8 +455,10 @@ result() {
 	{
 		say "$@"
 		for f in "$dir/out"/*; do
-			[ ! -f "$f" ] || say "file $(basename "$f")" \
-			    "$(bytes "$f") $(digest "$f")"
+			[ -f "$f" ] || continue
+			size_of "$f"
+			digest "$f"
+			say "file ${f##*/} $size $hex"
 		done
 		say end
 	} >"$dir/rc.tmp"
@@ -423,13 +468,14 @@ result() {
 	exit 0
 }
 phase() {
-	date +%s >"$dir/since"
-	say "$*" >"$dir/state"
+	clock
+	say "$now $*" >"$dir/state"
 }
 compile() {
-	key=$1 wait=$2 want=$3 id=$4 format=$5 version=$6 gpu=$7
+	key=$1 wait=$2 id=$3 format=$4 version=$5 gpu=$6
 	dir=$jobs/$key
-	printf 'pid\t%s\nstart\t%s\nboot\t%s\n' "$$" "$(born $$)" "$(boot)" \
+	born $$
+	printf 'pid\t%s\nstart\t%s\nboot\t%s\n' "$$" "$ticks" "$boot" \
 	    >>"$dir/who"
 	phase queued
 	exec 9>>"$jobs/device.lock"
@@ -438,14 +484,15 @@ compile() {
 	read_who "$dir"
 	say "$id, pid $$, of $owned" >"$jobs/holder"
 	left=$wait
-	while other=$(stranger); [ -n "$other" ]; do
+	read -r want <"$dir/want"
+	while stranger; [ -n "$other" ]; do
 		phase "waiting for $other"
 		[ "$left" -gt 0 ] ||
 		    result "again another compiler is running: $other"
 		left=$((left - 1))
 		sleep 1
 	done
-	[ "$(identity | digest /dev/stdin)" = "$want" ] || result changed
+	[ "$(identity)" = "$want" ] || result changed
 	phase compiling
 	set -- --model "$id" --input-dir "$dir/in" --output-dir "$dir/out" \
 	    --input-format "$format" --no-split
@@ -453,7 +500,7 @@ compile() {
 	[ "$gpu" = 0 ] || set -- "$@" --external-gpu
 	rc=0
 	clean ./models "$@" || rc=$?
-	[ "$(identity | digest /dev/stdin)" = "$want" ] || result changed
+	[ "$(identity)" = "$want" ] || result changed
 	phase finishing
 	result "exit $rc"
 }

@@ -149,26 +149,20 @@ check_run(const struct work *w)
 	free(path);
 }
 
-/* Asks the device who it is; *LINE is the answer's digest. */
+/* Asks the device who it is; the agent holds the compile to the answer. */
 static void
-ask_identity(struct device *d, struct work *w, char hex[MR_HEX])
+ask_identity(struct device *d, struct work *w)
 {
-	char *line, *text;
-
 	phase("compiler identity", o.silence);
 	link_say("identity");
-	line = link_expect("identity");
-	text = mr_fmt("%s\n", line);
-	mr_sha256_buf(text, strlen(text), hex);
-	if (work_identity(w, text, d->name) != MR_OK)
+	if (work_identity(w, link_expect("identity"), d->name) != MR_OK)
 		give_up(DEVICE, MR_UNFIT, "its compiler does not say who it "
 		    "is");
-	free(text);
 }
 
 /* sends the sources and starts the compile */
 static void
-start(struct device *d, const struct work *w, const char *want)
+start(struct device *d, const struct work *w)
 {
 	struct mr_err e;
 	struct mr_out out;
@@ -187,7 +181,7 @@ start(struct device *d, const struct work *w, const char *want)
 	phase("start of the compile", o.silence);
 	sh->started = 1;
 	sh->seen = 0;
-	link_say("start %u %s %s %s %s %d", o.wait, want, o.id, o.format,
+	link_say("start %u %s %s %s %d", o.wait, o.id, o.format,
 	    o.version[0] == '\0' ? "-" : o.version, o.gpu);
 	link_line();	/* started, or running or done by another hand */
 }
@@ -211,7 +205,7 @@ drop(void)
 
 /* Takes up or starts the job of W, until there is a result that is whole. */
 static void
-finish(struct device *d, const struct work *w, const char *want)
+finish(struct device *d, const struct work *w)
 {
 	static struct result r;
 	char *line, *tab;
@@ -233,10 +227,10 @@ finish(struct device *d, const struct work *w, const char *want)
 		}
 		if (strcmp(line, "done") == 0 && o.force && !sh->started) {
 			drop();
-			start(d, w, want);
+			start(d, w);
 		} else if (strcmp(line, "running") != 0 &&
 		    strcmp(line, "done") != 0) {
-			start(d, w, want);
+			start(d, w);
 		}
 		sh->started = 1;
 		if (!follow(&r)) {
@@ -265,7 +259,6 @@ void
 job_compile(struct device *d)
 {
 	struct work w;
-	char want[MR_HEX];
 
 	w.source = sources;
 	link_open(d);
@@ -274,13 +267,13 @@ job_compile(struct device *d)
 	link_say("fit %llu %d", (unsigned long long)(source_bytes(&w) * 4 +
 	    MARGIN), o.gpu);
 	link_expect("fit");
-	ask_identity(d, &w, want);
+	ask_identity(d, &w);
 	check_run(&w);
 	work_key(&w);
 	if (work_current(&w))
 		puts("current");
 	else
-		finish(d, &w, want);
+		finish(d, &w);
 	link_close();
 }
 
@@ -288,10 +281,10 @@ void
 job_identity(struct device *d)
 {
 	struct work w;
-	char want[MR_HEX], *text;
+	char *text;
 
 	link_open(d);
-	ask_identity(d, &w, want);
+	ask_identity(d, &w);
 	text = mr_json_dump(w.identity, 0);
 	puts(text);
 	free(text);
