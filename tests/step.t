@@ -242,6 +242,10 @@ step -c count e fetch -- true >/dev/null
 step -c count f fetch -- true >/dev/null
 run step -s -c count
 exits 111 'a second try counts'
+run step -c count g fetch -- sh -c 'printf "\033[1m\302\2331m\n"; exit 1'
+says '  failed \(1\): \?\[1m\?\?1m$' 'no escape reaches the terminal'
+run step -s -c count
+prints '  status 1  \?\[1m\?\?1m  ' 'nor by the summary'
 echo 'a b' >bad
 run step -s -c bad
 exits 2 'a spoilt count file'

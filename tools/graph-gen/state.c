@@ -59,18 +59,6 @@ load(const struct wanted *w, const char *id, const char *kind, int thin,
 	return j;
 }
 
-/* makes what a record says fit for one line of a terminal */
-static char *
-one_line(char *text)
-{
-	char *p;
-
-	for (p = text; p != NULL && *p != '\0'; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-	return text;
-}
-
 /* adds a line for sha-verify, if the record names a digest at all */
 static void
 verify(struct state *s, struct mr_json rec, const char *path)
@@ -110,7 +98,7 @@ check_key(const struct mr_key *k, struct mr_json rec, const char *none)
 	mr_key_digest(k, hex);
 	if (strcmp(mr_json_str(rec, "key", ""), hex) == 0)
 		return NULL;
-	why = one_line(mr_key_diff(k, rec, ""));
+	why = mr_one_line(mr_key_diff(k, rec, ""));
 	return why != NULL ? why : mr_strdup("key: does not match its lines");
 }
 
@@ -267,7 +255,7 @@ look_failure(struct state *s, const struct wanted *w)
 	if (mr_json_type(rec) == MR_JSON_OBJECT) {
 		error = mr_json_str(rec, "error", "?");
 		stage = mr_json_str(rec, "stage", "?");
-		s->failed = one_line(mr_fmt("%.40s: %.400s", stage, error));
+		s->failed = mr_one_line(mr_fmt("%.40s: %.400s", stage, error));
 		s->lost = strcmp(stage, stage_name[FETCH]) == 0 &&
 		    strstr(error, "source lost") != NULL;
 	}
@@ -281,7 +269,7 @@ blame(struct state *s, int stage, char *bad)
 	if (bad == NULL)
 		return;
 	free(s->stale[stage]);
-	s->stale[stage] = one_line(bad);
+	s->stale[stage] = mr_one_line(bad);
 }
 
 static void

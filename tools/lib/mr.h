@@ -373,6 +373,9 @@ int	mr_text_ok(const char *s, size_t n, int controls);
 int	mr_hex_digit(char c);
 /* S fit for a message: what is not printable ASCII is '?'; cut at 64. */
 const char	*mr_show(char shown[MR_SHOWN], const char *s, size_t n);
+/* Makes S fit for one line of a terminal, in place: controls become '?'.
+ * Returns S, which may be NULL. */
+char	*mr_one_line(char *s);
 /* Prints UTF-8 text as a JSON string. */
 void	mr_json_quote(FILE *f, const char *s);
 /* Prints {"NAME": [DIM, ...], ...} on one line. */

@@ -94,6 +94,19 @@ mr_show(char shown[MR_SHOWN], const char *s, size_t n)
 	return shown;
 }
 
+char *
+mr_one_line(char *s)
+{
+	unsigned char *p;
+
+	for (p = (unsigned char *)s; p != NULL && *p != '\0'; p++)
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+			p[0] = p[1] = '?';
+	return s;
+}
+
 void
 mr_json_quote(FILE *f, const char *s)
 {

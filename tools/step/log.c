@@ -14,27 +14,6 @@
 
 enum { LOG_MAX = 1 << 20 };	/* a log longer than this is put aside */
 
-/* Bytes of the UTF-8 character at S, 0 if it is none; RFC 3629. */
-static size_t
-utf8(const unsigned char *s, size_t n)
-{
-	size_t i, want;
-
-	if (s[0] < 0x80)
-		return s[0] != '\0';
-	want = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 :
-	    s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-	if (want == 0 || want > n)
-		return 0;
-	for (i = 1; i < want; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return want;
-}
-
 /* Copies at most CAP bytes of what a terminal would show of a line. */
 static void
 clean(char dst[CAP + 1], const char *s, size_t n)
@@ -46,7 +25,7 @@ clean(char dst[CAP + 1], const char *s, size_t n)
 	for (i = n; i > 0 && s[i - 1] != '\r'; i--)
 		;
 	for (len = 0; i < n; i += k > 0 ? k : 1) {
-		k = utf8((const unsigned char *)s + i, n - i);
+		k = s[i] != '\0' ? mr_utf8(s + i, n - i) : 0;
 		if (len + (k > 0 ? k : 3) > CAP)
 			break;
 		memcpy(dst + len, k > 0 ? s + i : "\357\277\275",

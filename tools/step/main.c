@@ -48,7 +48,7 @@ static void
 tell(const struct step *s, uint64_t n, double secs, const char *verdict,
     int good)
 {
-	char at[64], line[CAP + 300], *p;
+	char at[64], line[CAP + 300];
 	int width;
 
 	width = snprintf(at, sizeof(at), "%llu", (unsigned long long)s->total);
@@ -62,11 +62,8 @@ tell(const struct step *s, uint64_t n, double secs, const char *verdict,
 	snprintf(line, sizeof(line) - 1, "%-16s  %s  %-8s %7.1fs  %s%s%s",
 	    s->id, at, s->stage, secs, verdict, good ? "" : ": ",
 	    good ? "" : s->last);
-	for (p = line; *p != '\0'; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
-	*p++ = '\n';
-	*p = '\0';
+	mr_one_line(line);
+	memcpy(line + strlen(line), "\n", 2);
 	count_erase();
 	if (fputs(line, good ? stdout : stderr) != EOF)
 		fflush(good ? stdout : stderr);

@@ -60,7 +60,7 @@ failure(const struct step *s, const struct line *l)
 	struct mr_err e;
 	const char *why;
 	uint64_t status;
-	char *path;
+	char *path, *text;
 	int have;
 
 	if (mr_number(l->verdict, 255, &status) == -1)
@@ -69,8 +69,10 @@ failure(const struct step *s, const struct line *l)
 	have = mr_json_load(&j, path, &e) == 0;
 	why = have && strcmp(mr_json_str(j, "stage", ""), l->stage) == 0 ?
 	    mr_json_str(j, "error", "") : "no failure record";
-	printf("%-16s  %-8s  status %llu  %s  (%s/%s.log)\n", l->id, l->stage,
-	    (unsigned long long)status, why, s->logs, l->id);
+	text = mr_fmt("%-16s  %-8s  status %llu  %s  (%s/%s.log)", l->id,
+	    l->stage, (unsigned long long)status, why, s->logs, l->id);
+	puts(mr_one_line(text));
+	free(text);
 	if (have)
 		mr_json_free(j);
 	free(path);
