@@ -223,9 +223,9 @@ stop() {
 	born "$pid"
 	[ "$ticks" = "$start" ] || return 1
 	printf 'cancelled\nend\n' >"$1/rc"
-	kill -TERM -- "-$pid"
+	kill -TERM "-$pid"	# not "--": dash
 	flock -w 5 "$1/lock" true || {
-		kill -KILL -- "-$pid"
+		kill -KILL "-$pid"
 		flock -w 5 "$1/lock" true
 	}
 }
