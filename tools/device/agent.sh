@@ -171,7 +171,8 @@ fit() {
 	free=$(df -B1 --output=avail "$jobs")
 	free=${free##*[!0-9]}
 	[ "$free" -ge "$1" ] || {
-		say "unfit $jobs: $free bytes are free, wanted $1"
+		# a smaller model may have room
+		say "pair 2 $jobs: $free bytes are free, wanted $1"
 		return 1
 	}
 	[ "$2" = 0 ] || gpu_fit
@@ -390,7 +391,7 @@ cancel() {
 			if stop "$d"; then
 				say "tell stopped $id (pid $pid)"
 			else
-				say "tell $id runs, but pid $pid is not its" \
+				say "again $id runs, but pid $pid is not its" \
 				    "own any more: not stopped"
 			fi ;;
 		*) say "tell removed what was left of $id" ;;
