@@ -1,6 +1,6 @@
 #!/bin/sh
 # The pipeline with a device over SSH: the same rules, another machine.
-# shellcheck source=tests/lib.sh
+# shellcheck source=tests/lib.sh disable=SC2119
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/pipeline.sh
 . "$here/pipeline.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The man pages: well-formed, complete, of one mind with the tools; and every
 # example of a tool's page and of README.md is run.
-# shellcheck source=tests/lib.sh
+# shellcheck source=tests/lib.sh disable=SC2119
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/pipeline.sh disable=SC2154 # here: of lib.sh
 . "$here/pipeline.sh"
@@ -73,7 +73,7 @@ for page in man/*.[157]; do
 	    sort -u | while read -r ref; do
 		[ -e "man/$ref" ] && continue
 		case $ref in
-		git.1|git-lfs.1|git-[cfl][a-z]*.1|gitcredentials.7|git-lfs-*.[157]|sha256sum.1|split.1|flock.2|cat.1|ssh*.[15]|make.1|\
+		git.1|git-lfs.1|git-[cfl][a-z]*.1|gitcredentials.7|git-lfs-*.[157]|sha256sum.1|split.1|flock.[12]|cat.1|ssh*.[15]|make.1|\
 		prove.1|sh.1|sudo.8|python3.1|clang.1|curl.1|fsync.2|rename.2) ;;
 		*) echo "$ref" ;;
 		esac
@@ -139,6 +139,16 @@ cp driving_vision.onnx object
 mkdir in
 for f in vision policy; do cp "driving_$f.onnx" "in/sc2_driving_$f.onnx"; done
 for f in a b c; do echo "$f" >"$f"; done
+# a device that ssh calls comma; $openpilot is its root
+# shellcheck source=tests/ssh.sh
+. "$here/ssh.sh"
+sshd_start
+device_make
+mkdir ssh
+{ printf 'Host comma\n\tHostName 127.0.0.1\n\tPort %s\n' "$port"
+cat "$S/config"; } >ssh/config
+openpilot=$D
+export openpilot
 
 for page in "$root"/man/*.1; do
 	tool=$(basename "$page" .1)

@@ -9,7 +9,8 @@ root=$(dirname "$here")
 PATH=${BIN:-$root/build/bin}:$PATH
 T=$(mktemp -d "${TMPDIR:-/tmp}/mr-bench.XXXXXX")
 pids=
-trap 'for p in $pids; do kill "$p" 2>/dev/null || :; done; rm -rf "$T"' EXIT
+# shellcheck disable=SC2086 # pids are words
+trap 'kill $pids 2>/dev/null || :; rm -rf "$T"' EXIT
 cd "$T"
 MR_SYNC=0
 export MR_SYNC
@@ -51,6 +52,7 @@ models() {
 }
 
 at=127.0.0.1
+# shellcheck disable=SC2086 # master is words
 rsh() { ssh -F "$S/config" -p "$port" $master "$at" "$@"; }
 # a Python pipeline's way, one model after the other
 seed() {
