@@ -66,6 +66,13 @@ ask_all(void (*what)(struct device *), char *said[])
 	}
 }
 
+/* what kept D from answering */
+static const char *
+why_not(const struct device *d)
+{
+	return d->sh != NULL ? d->sh->why : d->why;
+}
+
 int
 ask_each(void (*what)(struct device *))
 {
@@ -80,8 +87,8 @@ ask_each(void (*what)(struct device *))
 	for (i = 0; i < npool; i++) {
 		if (said[i] != NULL)
 			fputs(said[i], stdout);
-		else if (pool[i].sh != NULL)
-			warnx("%s: %s", pool[i].name, pool[i].sh->why);
+		else
+			warnx("%s: %s", pool[i].name, why_not(&pool[i]));
 		free(said[i]);
 	}
 	return pool_status();
@@ -145,13 +152,11 @@ ask_identity_of_all(void)
 	for (first = 0; first < npool && said[first] == NULL; first++)
 		;
 	for (i = 0; i < npool; i++)
-		if (said[i] == NULL && pool[i].sh != NULL) {
-			if (first < npool)
-				pool_leave_out(&pool[i], DEVICE, pool[i].out,
-				    pool[i].sh->why);
-			else
-				warnx("%s: %s", pool[i].name, pool[i].sh->why);
-		}
+		if (said[i] == NULL && first < npool)
+			pool_leave_out(&pool[i], DEVICE, pool[i].out,
+			    why_not(&pool[i]));
+		else if (said[i] == NULL)
+			warnx("%s: %s", pool[i].name, why_not(&pool[i]));
 	if (first == npool)
 		return pool_status();
 	for (i = first + 1; i < npool; i++) {

@@ -1,6 +1,9 @@
 /* One child speaks to one device: whatever becomes of it, a stalled peer and
  * a fault of the library included, the parent decides what is next. */
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include <err.h>
 #include <signal.h>
@@ -14,6 +17,7 @@
 struct shared *sh;
 static char stalled[256];	/* what the alarm says */
 static unsigned bound;		/* seconds of it */
+static pid_t parent;
 
 void
 give_up(enum scope scope, int status, const char *fmt, ...)
@@ -49,6 +53,9 @@ phase(const char *what, unsigned seconds)
 void
 heard(void)
 {
+	/* nobody would take what this child finds, and it holds a slot */
+	if (getppid() != parent)
+		_exit(MR_AGAIN);
 	alarm(bound);
 }
 
@@ -68,11 +75,15 @@ attempt(void (*what)(struct device *), struct device *d, int out)
 	snprintf(d->sh->why, sizeof(d->sh->why),
 	    "the process of the connection died");
 	fflush(stdout);
+	parent = getpid();
 	pid = fork();
 	if (pid == -1)
 		err(MR_UNFIT, "fork");
 	if (pid > 0)
 		return pid;
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
 	sh = d->sh;
 	if (out != -1 && dup2(out, STDOUT_FILENO) == -1)
 		_exit(MR_UNFIT);
@@ -81,6 +92,7 @@ attempt(void (*what)(struct device *), struct device *d, int out)
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGALRM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	heard();
 	what(d);
 	alarm(0);
 	if (fflush(stdout) == EOF)

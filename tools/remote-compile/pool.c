@@ -43,12 +43,13 @@ void
 pool_leave_out(struct device *d, enum scope scope, int status, const char *why)
 {
 	char *path, *text;
-	int fd = -1;
+	int fd = -1, first = 1;
 
-	d->out = status;
 	path = scope == PAIR ? NULL : out_file(d);
-	if (path != NULL)
+	if (path != NULL) {
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		first = fd != -1 || errno != EEXIST;
+	}
 	if (fd != -1) {
 		text = mr_fmt("%d %s\n", status, why);
 		if (mr_write(fd, text, strlen(text)) == -1)
@@ -56,12 +57,17 @@ pool_leave_out(struct device *d, enum scope scope, int status, const char *why)
 		close(fd);
 		free(text);
 	}
-	warnx("%s: %s: %s", d->name, scope == PAIR ?
-	    "cannot take this model" : "left out", why);
+	if (first)
+		warnx("%s: %s: %s", d->name, scope == PAIR ?
+		    "cannot take this model" : "left out", why);
+	text = first ? NULL : mr_strdup(why);	/* WHY may be d->why */
+	free(d->why);
+	d->why = text;
+	d->out = status;
 	free(path);
 }
 
-/* Was D left out earlier in this run? */
+/* Was D left out earlier in this run? That has been said once. */
 static int
 is_out(struct device *d)
 {
@@ -72,16 +78,28 @@ is_out(struct device *d)
 	if (d->out != 0 || (path = out_file(d)) == NULL)
 		return d->out != 0;
 	text = mr_slurp(path, 4096, &n, &e);
-	if (text != NULL) {
-		text[strcspn(text, "\n")] = '\0';
-		d->out = strncmp(text, "111", 3) == 0 ?
-		    MR_AGAIN : MR_UNFIT;
-		warnx("%s: was left out: %s", d->name, text +
-		    strcspn(text, " ") + (strchr(text, ' ') != NULL));
+	/* the line may be about to be written */
+	if (text != NULL && text[n = strcspn(text, "\n")] == '\n') {
+		text[n] = '\0';
+		d->out = strncmp(text, "111 ", 4) == 0 ? MR_AGAIN : MR_UNFIT;
+		d->why = mr_strdup(text + strcspn(text, " ") +
+		    (strchr(text, ' ') != NULL));
 	}
 	free(text);
 	free(path);
 	return d->out != 0;
+}
+
+/* none is left: the log of this model is to tell why */
+static void
+say_why(void)
+{
+	size_t i;
+
+	for (i = 0; i < npool; i++)
+		if (pool[i].why != NULL)
+			warnx("%s: was left out: %s", pool[i].name,
+			    pool[i].why);
 }
 
 int
@@ -108,8 +126,8 @@ slot(const struct device *d, int level)
 	dir = mr_fmt("/tmp/model-rebuild-%lu", (unsigned long)getuid());
 	if ((mkdir(dir, 0700) == -1 && errno != EEXIST) ||
 	    lstat(dir, &st) == -1 || !S_ISDIR(st.st_mode) ||
-	    st.st_uid != getuid())
-		errx(MR_UNFIT, "%s: wanted a folder of this user", dir);
+	    st.st_uid != getuid() || (st.st_mode & 022) != 0)
+		errx(MR_UNFIT, "%s: wanted a folder of this user alone", dir);
 	path = mr_fmt("%s/%s_%u.%d", dir, d->address, d->port, level);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd == -1)
@@ -287,11 +305,12 @@ pool_load(void)
 			errx(MR_UNFIT, "DEVICES: local stands alone: its "
 			    "artifacts are not a car's");
 		pool[npool].name = mr_strdup(word);
-		rc = policy_check(&pool[npool]);
-		if (rc == MR_AGAIN)
-			pool[npool].out = rc;	/* it has been said */
-		else
+		rc = is_out(&pool[npool]) ? MR_AGAIN :
+		    policy_check(&pool[npool]);
+		if (rc != MR_AGAIN)
 			status = mr_worse(status, rc);
+		else if (pool[npool].out == 0)
+			pool[npool].out = rc;
 		npool++;
 	}
 	free(copy);
@@ -327,5 +346,6 @@ pool_compile(void)
 	}
 	if (stopped)
 		end_stopped(NULL);
+	say_why();
 	return pool_status();
 }

@@ -64,12 +64,13 @@ struct device {
 	socklen_t	 salen;
 	struct shared	*sh;		/* with its child; attempt.c */
 	int		 out;		/* status that left it out; 0: in */
+	char		*why;		/* it is out, as long as it is unsaid */
 };
 
 /* A session with D's name and what ssh_config says of it; its owner frees. */
 struct ssh_session_struct	*policy_session(const struct device *d);
 /* Reads ssh_config, resolves, checks; says why not. Status MR_AGAIN when the
- * name does not resolve now. */
+ * name does not resolve now, and D->why tells. */
 int	policy_check(struct device *d);
 /* Is the host key with this fingerprint denied? */
 int	policy_denies_key(const char *fingerprint);
