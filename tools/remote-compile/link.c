@@ -117,7 +117,7 @@ authenticate(const struct device *d)
 	phase("authentication", o.silence);
 	ssh_set_log_callback(on_log);
 	ssh_set_log_level(SSH_LOG_PACKET);
-	/* with no passphrase at all, a key that has one would be asked for it */
+	/* without a passphrase, a key that has one would make it ask */
 	switch (ssh_userauth_publickey_auto(session, NULL, "")) {
 	case SSH_AUTH_SUCCESS:
 		ssh_set_log_level(SSH_LOG_NOLOG);
