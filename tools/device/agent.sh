@@ -40,9 +40,14 @@ size_of() {
 	size=0
 	[ ! -e "$1" ] || size=$(stat -c %s -- "$1")
 }
-# digest FILE: $hex
+# digest FILE SIZE: $hex; for a large one openssl(1), which knows the cores'
+# own instructions: seven times as fast
 digest() {
-	hex=$(sha256sum <"$1")
+	if [ "$2" -gt 1000000 ] && command -v openssl >/dev/null; then
+		hex=$(openssl dgst -sha256 -r <"$1")
+	else
+		hex=$(sha256sum <"$1")
+	fi
 	hex=${hex%% *}
 }
 # flushes FILE... to the disk
@@ -266,7 +271,7 @@ job() {
 put() {
 	f=$dir/in/$1 part=$dir/in/.$1.part
 	hex=
-	[ ! -e "$f" ] || digest "$f"
+	[ ! -e "$f" ] || digest "$f" "$2"
 	if [ "$hex" = "$3" ]; then
 		say have
 		return
@@ -285,7 +290,7 @@ put() {
 		# cut off: what came is kept, and the next upload goes on
 		size_of "$part"
 		[ "$size" = "$2" ] || exit
-		digest "$part"
+		digest "$part" "$2"
 		if [ "$hex" = "$3" ]; then
 			flush "$part"
 			mv -f "$part" "$f" && say "ok"
@@ -458,7 +463,7 @@ result() {
 		for f in "$dir/out"/*; do
 			[ -f "$f" ] || continue
 			size_of "$f"
-			digest "$f"
+			digest "$f" "$size"
 			say "file ${f##*/} $size $hex"
 		done
 		say end
