@@ -22,10 +22,10 @@ server() {
 		kill "$(cat "$S/sshd.pid")"
 		wait_for 100 test ! -e "$S/sshd.pid"
 	}
-	for word in "$@"; do
-		case $word in
-		-o|*=*) set -- "$@" "$word" ;;
-		*) set -- "$@" -o "HostKey=$S/$word" ;;
+	for key in "$@"; do
+		case $key in
+		-o|*=*) set -- "$@" "$key" ;;
+		*) set -- "$@" -o "HostKey=$S/$key" ;;
 		esac
 		shift
 	done
@@ -290,6 +290,21 @@ if command -v ssh-agent >/dev/null; then
 	server ed25519
 	unset SSH_AUTH_SOCK
 fi
+
+# ---- a machine of bad manners ----
+cp "$S/id_ed25519.pub" "$S/authorized_keys"
+cp "$S/plain" "$S/config"
+for word in unfit again note tell; do
+	printf 'echo mr-have; read -r x; echo ready; printf "%s \\033]0;x\\007\\302\\233y\\n"; read -r x; echo end\n' \
+	    "$word" >"$S/rude"
+	server ed25519 -o "ForceCommand=sh $S/rude"
+	run remote-compile -S -c "$S/config" -a 127.0.0.1 -p "$D" -t 10 \
+	    -D "127.0.0.1:$port" </dev/null
+	is "$(cat "$out" "$err" | grep -c ']0;x') $(cat "$out" "$err" |
+	    tr -d '\n -~' | wc -c | tr -d ' ')" '1 0' \
+	    "$word: no escape reaches the terminal"
+done
+server ed25519
 
 # ---- -c stands for all of ~/.ssh ----
 cp "$S/id_ed25519.pub" "$S/authorized_keys"

@@ -27,6 +27,7 @@ give_up(enum scope scope, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(sh->why, sizeof(sh->why), fmt, ap);
 	va_end(ap);
+	mr_one_line(sh->why);	/* it may be a device's own words */
 	sh->scope = scope;
 	_exit(status);
 }

@@ -91,7 +91,7 @@ follow(struct result *r)
 		break;
 	}
 	if (strncmp(line, "lost ", 5) == 0) {
-		fprintf(stderr, "%s: %s\n", o.id, line + 5);
+		fprintf(stderr, "%s: %s\n", o.id, mr_one_line(line + 5));
 		return 0;
 	}
 	if (strncmp(line, "late ", 5) == 0) {
@@ -219,7 +219,7 @@ finish(struct device *d, const struct work *w)
 		if (strcmp(line, "running") == 0 && !sh->started)
 			fprintf(stderr, "%s: is being compiled on %s already, "
 			    "for %s: waiting for it\n", o.id, d->name,
-			    tab == NULL ? "?" : tab + 1);
+			    tab == NULL ? "?" : mr_one_line(tab + 1));
 		if (strcmp(line, "lost") == 0) {
 			fprintf(stderr, "%s: its compile on %s ended without "
 			    "a result: started again\n", o.id, d->name);
@@ -299,7 +299,7 @@ tell(struct device *d)
 
 	while (strcmp(line = link_line(), "end") != 0)
 		if (strncmp(line, "tell ", 5) == 0)
-			printf("%s: %s\n", d->name, line + 5);
+			printf("%s: %s\n", d->name, mr_one_line(line + 5));
 	link_close();
 }
 

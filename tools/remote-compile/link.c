@@ -333,7 +333,7 @@ link_line(void)
 	for (;;) {
 		line = raw_line();
 		if ((t = after(line, "note")) != NULL)
-			fprintf(stderr, "%s: %s\n", o.id, t);
+			fprintf(stderr, "%s: %s\n", o.id, mr_one_line(t));
 		else if ((t = after(line, "unfit")) != NULL)
 			give_up(DEVICE, MR_UNFIT, "%s", t);
 		else if ((t = after(line, "again")) != NULL)
