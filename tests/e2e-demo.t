@@ -2,7 +2,7 @@
 # `make demo` in a fresh clone with real tinygrad; an independent program loads
 # what it made; the same model twice gives the same bytes; another release of
 # tinygrad makes everything stale.
-# shellcheck source=tests/lib.sh
+# shellcheck source=tests/lib.sh disable=SC2119
 . "$(dirname "$0")/lib.sh"
 unset MR_DEVICE_ROOT MR_PYTHON
 py=$VENV/bin/python3
@@ -22,6 +22,18 @@ done
 first=$(sum "$ws/compiled/demo-split.pkl")
 run env MR_PYTHON="$py" PYTHONHASHSEED=7 make -C "$ws" force/demo-split
 exits 0 'the same model once more'
+is "$(sum "$ws/compiled/demo-split.pkl")" "$first" 'gives the same bytes'
+
+# a device whose ./models is ours: the same rules, over SSH
+# shellcheck source=tests/ssh.sh
+. "$here/ssh.sh"
+sshd_start
+mkdir -p "$D"
+[ -e "$T/clone/build/venv" ] || ln -s "$VENV" "$T/clone/build/venv"
+ln -s "$T/clone/build/bin/models" "$D/models"
+run make -C "$ws" force/demo-split DEVICES="127.0.0.1:$port" \
+    ALLOWED_DEVICES=127.0.0.1 DEVICE_ROOT="$D" SSH_CONFIG="$S/config"
+exits 0 'the same model over SSH'
 is "$(sum "$ws/compiled/demo-split.pkl")" "$first" 'gives the same bytes'
 
 run env MR_PYTHON="$py" make -C "$ws" -j2 all
