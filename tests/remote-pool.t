@@ -262,6 +262,18 @@ is "$(wc -l <"$T/held" | tr -d ' ')" 2 '... it waits'
 
 # ---- what is tried again ----
 begin
+devices='a'
+mkdir -p "$A/compiledmodels/jobs"
+flock "$A/compiledmodels/jobs/device.lock" sleep 3 &
+run compile m0 -w 1
+exits 111 'a device that others keep busy'
+says '^remote-compile: a: left out: another compile holds the device' '... is said'
+wait
+rm -f .state/run/out.a
+run compile m0
+exits 0 '... and is free in the next run'
+is "$(cat "$err")" 'compiling m0' '... without a word of it'
+begin
 down a
 start=$(date +%s)
 run compile m0 -P 1 -R 2

@@ -205,11 +205,15 @@ mine() {
 	[ "$owned" = "$owner" ] || return 1
 	[ "$id" = "$2" ]
 }
+# over DIR: has its job come to an end that stands? "again" is for who waits
+over() {
+	read -r end _ 2>/dev/null <"$1/rc" && [ "$end" != again ]
+}
 # state DIR: $state is running, done, lost (started, yet without a result) or none
 state() {
 	if [ -e "$1/lock" ] && ! flock -sn "$1/lock" true; then state=running
-	elif [ -e "$1/rc" ]; then state="done"
-	elif [ -e "$1/who" ]; then state=lost
+	elif over "$1"; then state="done"
+	elif [ -e "$1/who" ] && [ ! -e "$1/rc" ]; then state=lost
 	else state=none
 	fi
 }
@@ -309,8 +313,8 @@ start() {
 	(
 		exec 8>>"$dir/lock"
 		flock -w 1 8 || { say running; exit; }
-		[ ! -e "$dir/rc" ] || { say "done"; exit; }
-		rm -rf "$dir/who" "$dir/rc.tmp" "$dir/out" "$dir/log" "$dir/in/".*.part*
+		! over "$dir" || { say "done"; exit; }
+		rm -rf "$dir/who" "$dir/rc" "$dir/rc.tmp" "$dir/out" "$dir/log" "$dir/in/".*.part*
 		mkdir -p "$dir/out"
 		printf 'id\t%s\nowner\t%s\n' "$2" "$owner" >"$dir/who"
 		say "$want" >"$dir/want"
