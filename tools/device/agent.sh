@@ -3,8 +3,10 @@
 #	agent.sh serve ROOT SYNC	answers lines on standard input
 #	agent.sh job ROOT SYNC KEY WAIT ID FORMAT VERSION GPU
 # A device has slow cores, so that what the shell can do itself starts no other
-# program: results are left in variables. The lock of a job's folder is the truth about its life; pid, start time and
-# boot id serve messages and cancelling only.
+# program: results are left in variables. The lock of a job's folder is the
+# truth about its life; pid, start time and boot id serve messages and
+# cancelling only. Who reads a folder shares its lock `use`, so that it stays.
+# shellcheck disable=SC2030,SC2031,SC2094 # of a subshell nothing is read
 set -u
 umask 022
 LC_ALL=C
@@ -110,13 +112,14 @@ identity() {
 # $other: a compile that some other hand started in this root, "PID COMMAND"
 stranger() {
 	other=
-	here=$(find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$root" -o \
-	    -lname "$root/*" \) 2>/dev/null)
+	here=$(cd "$root" && pwd -P)	# as /proc has it
+	here=$(find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$here" -o \
+	    -lname "$here/*" \) 2>/dev/null)
 	for p in $here; do
 		p=${p%/cwd}
 		words=$({ tr '\000' ' ' <"$p/cmdline"; } 2>/dev/null)
 		case "/$words" in
-		*"$me"*) ;;
+		*"$jobs/"*) ;;
 		*/models\ *|*/models.py\ *|*/compile_modeld.py\ *)
 			other=$(printf '%.120s' "${p#/proc/} $words")
 			return ;;
@@ -205,11 +208,12 @@ mine() {
 	[ "$owned" = "$owner" ] || return 1
 	[ "$id" = "$2" ]
 }
-# over DIR: has its job come to an end that stands? "again" is for who waits
+# over DIR: is there a compile's own result? Every other word, such as again or
+# cancelled, was for those who waited then.
 over() {
-	read -r end _ 2>/dev/null <"$1/rc" && [ "$end" != again ]
+	read -r end _ 2>/dev/null <"$1/rc" && [ "$end" = exit ]
 }
-# state DIR: $state is running, done, lost (started, yet without a result) or none
+# state DIR: $state is running, done, lost (started, yet without a result), none
 state() {
 	if [ -e "$1/lock" ] && ! flock -sn "$1/lock" true; then state=running
 	elif over "$1"; then state="done"
@@ -220,8 +224,8 @@ state() {
 # Removes a folder that nobody reads or runs in.
 discard() {
 	(
-		exec 5>>"$1/lock" && flock -n 5 || exit 1
 		exec 6>>"$1/use" && flock -n 6 || exit 1
+		exec 5>>"$1/lock" && flock -w 1 5 || exit 1
 		rm -rf "$1"
 	) 2>/dev/null
 }
@@ -259,17 +263,25 @@ job() {
 		fi
 		discard "$d"
 	done
-	mkdir -p "$dir/in"
-	(: >>"$dir/use") 2>/dev/null || {
-		say "unfit $dir: cannot be written"
-		return
-	}
-	exec 6>>"$dir/use"
-	flock -s 6
-	[ -d "$dir" ] || mkdir -p "$dir/in"
+	# again if the folder was removed under us
+	# shellcheck disable=SC3013 # dash, bash and busybox know -ef
+	until [ "$dir/use" -ef /proc/self/fd/6 ]; do
+		if ! mkdir -p "$dir/in" || ! (: >>"$dir/use"); then
+			say "pair 2 $dir: cannot be written: no space?"
+			return
+		fi
+		exec 6>>"$dir/use"
+		flock -s 6
+	done 2>/dev/null
 	read_who "$dir"
 	state "$dir"
+	[ "$state" != lost ] || { why_lost; say "note $why"; }
 	say "state $state$tab${owned:-$owner}"
+}
+# why_lost: $why a job ended without a result, after read_who
+why_lost() {
+	why="the compile was killed"
+	[ "${bootid:-$boot}" = "$boot" ] || why="the device has restarted"
 }
 # put NAME SIZE SHA256: an input arrives; a broken upload goes on
 put() {
@@ -287,19 +299,20 @@ put() {
 		from=$size
 		[ "$from" -le "$2" ] || { : >"$part"; from=0; }
 		say "from $from"
+		# the bytes that nobody takes would be read as lines: the end
 		head -c $(($2 - from)) >>"$part" || {
-			say "unfit $part: cannot be written: is the disk full?"
-			exit
+			say "pair 2 $part: cannot be written: no space?"
+			exit 1
 		}
-		# cut off: what came is kept, and the next upload goes on
+		hex=
 		size_of "$part"
-		[ "$size" = "$2" ] || exit
-		digest "$part" "$2"
-		if [ "$hex" = "$3" ]; then
-			flush "$part"
-			mv -f "$part" "$f" && say "ok"
+		[ "$size" != "$2" ] || digest "$part" "$2"
+		if [ "$hex" = "$3" ] && flush "$part" && mv -f "$part" "$f"
+		then
+			say ok
 		else
-			rm -f "$part"
+			# cut off: what came is kept, the next upload goes on
+			[ "$size" -lt "$2" ] || rm -f "$part"
 			say bad
 		fi
 	)
@@ -314,11 +327,15 @@ start() {
 		exec 8>>"$dir/lock"
 		flock -w 1 8 || { say running; exit; }
 		! over "$dir" || { say "done"; exit; }
-		rm -rf "$dir/who" "$dir/rc" "$dir/rc.tmp" "$dir/out" "$dir/log" "$dir/in/".*.part*
-		mkdir -p "$dir/out"
-		printf 'id\t%s\nowner\t%s\n' "$2" "$owner" >"$dir/who"
-		say "$want" >"$dir/want"
-		: >"$dir/log"
+		cd "$dir" || exit
+		rm -rf who rc rc.tmp taken out log in/.*.part*
+		mkdir out
+		: >log
+		if ! say "$want" >./want ||
+		    ! printf 'id\t%s\nowner\t%s\n' "$2" "$owner" >./who; then
+			say "pair 2 $dir: cannot be written: no space?"
+			exit
+		fi
 		cd /
 		setsid /bin/sh "$me" job "$root" "$sync" "$key" "$@" \
 		    </dev/null >>"$dir/log" 2>&1 6>&- &
@@ -351,6 +368,7 @@ follow() {
 			ended=1
 			continue
 		fi
+		[ -d "$dir" ] || break	# then flock does not wait either
 		count=$((count + 1))
 		[ $((count % 8)) -eq 0 ] || continue
 		doing "$dir"
@@ -365,11 +383,8 @@ follow() {
 		cat "$dir/rc"
 	else
 		read_who "$dir"
-		if [ "${bootid:-$boot}" = "$boot" ]; then
-			say "lost the compile was killed"
-		else
-			say "lost the device has restarted"
-		fi
+		why_lost
+		say "lost $why"
 	fi
 }
 get() {
@@ -379,12 +394,21 @@ get() {
 	say "data $size"
 	cat "$f"
 }
-# The folder goes with its owner, or with the last reader after that.
+# The folder goes with its owner, or with the last reader after that; that of
+# a failure with anyone, so that the next run compiles. clean_up [failed]
 clean_up() {
 	exec 6>&-
 	read_who "$dir"
-	[ "$owned" != "$owner" ] || : >"$dir/taken"
+	if [ "$owned" = "$owner" ] || [ "${1-}" = failed ]; then
+		: >"$dir/taken"
+	fi
 	[ ! -e "$dir/taken" ] || discard "$dir"
+	say cleaned
+}
+# The same, but the files stay: only the failure is forgotten.
+forget() {
+	exec 6>&-
+	flock -n "$dir/use" rm -f "$dir/rc" "$dir/who"
 	say cleaned
 }
 
@@ -445,12 +469,16 @@ serve() {
 			want=$(identity)
 			say "identity $want" ;;
 		job) job "$@" ;;
-		put) put "$@" ;;
+		put) put "$@" || exit ;;
 		start) start "$@" ;;
 		follow) follow "$@" ;;
 		get) get "$@" ;;
-		drop) rm -f "$dir/rc" "$dir/who"; say dropped ;;
-		clean) clean_up ;;
+		drop)
+			# unless another hand has started it again
+			flock -n "$dir/lock" rm -f "$dir/rc" "$dir/who"
+			say dropped ;;
+		clean) clean_up "$@" ;;
+		forget) forget ;;
 		cancel) cancel "$@" ;;
 		status) status ;;
 		*) say "unfit the agent does not know \"$word\"" ;;
@@ -462,21 +490,29 @@ serve() {
 
 # result WORD...: the first line of rc; the files of out follow
 result() {
-	{
-		say "$@"
+	(
+		say "$@" || exit
 		for f in "$dir/out"/*; do
 			[ -f "$f" ] || continue
 			size_of "$f"
 			digest "$f" "$size"
-			say "file ${f##*/} $size $hex"
+			say "file ${f##*/} $size $hex" || exit
 		done
 		say end
-	} >"$dir/rc.tmp"
+	) >"$dir/rc.tmp" || {
+		rm -rf "$dir/out"
+		say "pair 2 no space on the device for the result" \
+		    >"$dir/rc.tmp"
+	}
 	flush "$dir/rc.tmp" "$dir/out"/*
 	mv -f "$dir/rc.tmp" "$dir/rc"
 	flush "$dir"
+	let_go
 	exit 0
 }
+# A compile inherits the locks, so that it keeps them if this shell alone is
+# killed; a daemon that it leaves behind does not.
+let_go() { flock -u 9; flock -u 8; }
 phase() {
 	clock
 	say "$now $*" >"$dir/state"
@@ -484,11 +520,12 @@ phase() {
 compile() {
 	key=$1 wait=$2 id=$3 format=$4 version=$5 gpu=$6
 	dir=$jobs/$key
+	trap 'let_go; exit 143' TERM
+	exec 9>>"$jobs/device.lock"
 	born $$
 	printf 'pid\t%s\nstart\t%s\nboot\t%s\n' "$$" "$ticks" "$boot" \
 	    >>"$dir/who"
 	phase queued
-	exec 9>>"$jobs/device.lock"
 	flock -w "$wait" 9 || result "again another compile holds the device:" \
 	    "$(cat "$jobs/holder" 2>/dev/null)"
 	read_who "$dir"

@@ -70,13 +70,14 @@ get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
 	return strcmp(hex, f->hex) == 0;
 }
 
-/* Does the digest that came with the parts agree? "HEX  NAME" */
+/* Does the digest that came with the parts agree, "HEX  NAME"? 0 if F is not
+ * what the device hashed. */
 static int
 agrees(const struct file *f, const char *hex)
 {
-	char *line;
+	struct mr_sha256 *h;
+	char *line, own[MR_HEX], text[MR_HEX] = "", shown[MR_SHOWN];
 	const char *bytes;
-	char text[MR_HEX] = "";
 	uint64_t size, left;
 	size_t n, have = 0, k;
 
@@ -85,13 +86,22 @@ agrees(const struct file *f, const char *hex)
 	if (strncmp(line, "data ", 5) != 0 ||
 	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
 		return 0;
+	h = mr_sha256_new();
 	for (left = size; left > 0; left -= n) {
 		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
+		mr_sha256_add(h, bytes, n);
 		k = n > MR_HEX - 1 - have ? MR_HEX - 1 - have : n;
 		memcpy(text + have, bytes, k);
 		have += k;
 	}
-	return strcmp(text, hex) == 0;
+	mr_sha256_end(h, own);
+	if (strcmp(own, f->hex) != 0)
+		return 0;
+	if (strcmp(text, hex) == 0)
+		return 1;
+	job_failed();
+	give_up(MODEL, MR_NO, "%s says %s, yet the parts are %s", f->name,
+	    mr_show(shown, text, have), hex);
 }
 
 /* room for SIZE bytes here? */
@@ -124,7 +134,7 @@ collect(const struct work *w, const struct result *r)
 	for (i = 0; i < n; i++)
 		size += part[i]->size;
 	if (size == 0) {
-		job_clean();
+		job_failed();
 		give_up(MODEL, MR_NO, "the compiler ended well, yet wrote no "
 		    "%s_driving_tinygrad.pkl", o.id);
 	}

@@ -57,19 +57,26 @@ add_file(struct result *r, const char *line)
 		r->n++;
 }
 
-void
-job_clean(void)
+/* the compile is over for good, and HOW its folder on the device goes */
+static void
+end_job(const char *how)
 {
 	char *path;
 
-	if (!o.keep) {
-		link_say("clean");
+	if (how != NULL) {
+		link_say("%s", how);
 		link_expect("cleaned");
 	}
 	path = mr_fmt(".state/remote/%s", o.id);
 	unlink(path);
 	free(path);
 	sh->started = 0;
+}
+
+void
+job_failed(void)
+{
+	end_job(o.keep ? "forget" : "clean failed");
 }
 
 /* Follows the job to its end; 0 if it was lost. */
@@ -95,16 +102,16 @@ follow(struct result *r)
 		return 0;
 	}
 	if (strncmp(line, "late ", 5) == 0) {
-		job_clean();
+		job_failed();
 		give_up(MODEL, MR_UNFIT, "the compile was stopped: it ran for "
 		    "more than %u s (COMPILE_SECONDS)", o.limit);
 	}
 	if (strcmp(line, "cancelled") == 0) {
-		job_clean();
+		job_failed();
 		give_up(MODEL, MR_AGAIN, "the compile was cancelled");
 	}
 	if (strcmp(line, "changed") == 0) {
-		job_clean();
+		job_failed();
 		give_up(MODEL, MR_AGAIN, "the compiler changed during the "
 		    "compile: run make again");
 	}
@@ -238,7 +245,7 @@ finish(struct device *d, const struct work *w)
 			continue;
 		}
 		if (r.status != 0) {
-			job_clean();
+			job_failed();
 			give_up(MODEL, r.status == MR_NO || r.status ==
 			    MR_AGAIN ? r.status : MR_UNFIT, r.status > 128 ?
 			    "the compiler was killed: status %d (out of "
@@ -252,7 +259,7 @@ finish(struct device *d, const struct work *w)
 		count_lost();
 		drop();
 	}
-	job_clean();
+	end_job(o.keep ? NULL : "clean");
 }
 
 void

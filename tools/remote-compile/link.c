@@ -15,6 +15,8 @@
 
 #include "remote-compile.h"
 
+static char	*raw_line(void), *after(char *, const char *);
+
 enum {
 	CONNECT = 10,		/* seconds for TCP */
 	NOISE = 1000,		/* lines of a login shell before the agent */
@@ -159,15 +161,16 @@ start_agent(void)
 {
 	static const char boot[] =
 	    "cd / && [ -d \"$1\" ] || "
-	    "{ echo \"unfit $1: there is no such folder\"; exit; }; "
+	    "{ echo; echo \"mr-unfit $1: there is no such folder\"; exit; }; "
 	    "d=$1/compiledmodels/jobs a=$1/compiledmodels/jobs/agent-$2.sh; "
 	    "mkdir -p \"$d\" 2>/dev/null && [ -w \"$d\" ] || "
-	    "{ echo \"unfit $d: cannot be written\"; exit; }; "
-	    "if [ \"$(stat -c %s \"$a\" 2>/dev/null)\" = $3 ]; "
+	    "{ echo; echo \"mr-unfit $d: cannot be written\"; exit; }; "
+	    "echo; if [ \"$(stat -c %s \"$a\" 2>/dev/null)\" = $3 ]; "
 	    "then echo mr-have; else echo mr-send; "
-	    "head -c $3 >\"$a.$$\" && mv -f \"$a.$$\" \"$a\" || exit; fi; "
+	    "head -c $3 >\"$a.$$\" && { [ $4 = 0 ] || sync; } && "
+	    "mv -f \"$a.$$\" \"$a\" || exit; fi; "
 	    "exec /bin/sh \"$a\" serve \"$1\" $4";
-	char hex[MR_HEX], host[256], *text, *cmd, *root, *script, *line, *cwd;
+	char hex[MR_HEX], host[256], *text, *cmd, *root, *script, *line, *t, *cwd;
 	size_t n, i = 0;
 
 	phase("login shell", o.silence);
@@ -182,10 +185,13 @@ start_agent(void)
 	if (channel == NULL || ssh_channel_open_session(channel) != SSH_OK ||
 	    ssh_channel_request_exec(channel, cmd) != SSH_OK)
 		dropped();
-	do
-		line = link_line();
-	while (strcmp(line, "mr-have") != 0 && strcmp(line, "mr-send") != 0 &&
-	    i++ < NOISE);
+	/* what a login shell prints is no answer, whatever it looks like */
+	do {
+		line = raw_line();
+		if ((t = after(line, "mr-unfit")) != NULL)
+			give_up(DEVICE, MR_UNFIT, "%s", t);
+	} while (strcmp(line, "mr-have") != 0 &&
+	    strcmp(line, "mr-send") != 0 && i++ < NOISE);
 	if (i > NOISE)
 		give_up(DEVICE, MR_UNFIT, "its login shell prints without end");
 	if (strcmp(line, "mr-send") == 0)
@@ -245,8 +251,8 @@ link_write(const void *buf, size_t n)
 	for (; n > 0; p += put, n -= (size_t)put) {
 		k = n > CHUNK ? CHUNK : n;
 		put = ssh_channel_write(channel, p, (uint32_t)k);
-		if (put <= 0)
-			dropped();
+		while (put <= 0)	/* it may have said why it hung up */
+			link_line();
 		heard();
 	}
 }

@@ -64,13 +64,13 @@ struct device {
 	socklen_t	 salen;
 	struct shared	*sh;		/* with its child; attempt.c */
 	int		 out;		/* status that left it out; 0: in */
-	char		*why;		/* it is out, as long as it is unsaid */
+	char		*why;		/* it is out, while that is unsaid */
 };
 
 /* A session with D's name and what ssh_config says of it; its owner frees. */
 struct ssh_session_struct	*policy_session(const struct device *d);
 /* Reads ssh_config, resolves, checks; says why not. Status MR_AGAIN when the
- * name does not resolve now, and D->why tells. */
+ * name does not resolve now, which it does not say. */
 int	policy_check(struct device *d);
 /* Is the host key with this fingerprint denied? */
 int	policy_denies_key(const char *fingerprint);
@@ -150,8 +150,8 @@ int	collect(const struct work *w, const struct result *r);
 
 /* ---- job.c: one model on one device ---- */
 
-/* The compile is over for good: its folder on the device goes. */
-void	job_clean(void);
+/* The compile failed for good: the device forgets it. */
+void	job_failed(void);
 
 extern struct mr_json sources;	/* their record, checked */
 
