@@ -116,3 +116,37 @@ on_device() {
 	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 \
 	    -D "${devices:-127.0.0.1:$port}" "$@"
 }
+
+# ws_make: a workspace in $T/base whose model `one` is fetched, none compiled
+ws_make() {
+	(cd "$T" && python3 "$here/fabricate.py" base 4) || exit 2
+	rm -r "$T"/base/compiled "$T"/base/results/*_artifact.json \
+	    "$T"/base/ready-for-resources
+}
+# begin [NAME]: a fresh copy of it, $T/NAME, is the current folder; the device
+# is fresh too
+begin() {
+	name=${1:-ws}
+	rm -rf "${T:?}/$name" "$D/compiledmodels" "$D"/on-compile \
+	    "$D"/after-compile "$D/pause" "$D/running"
+	cp -a "$T/base" "$T/$name" && cd "$T/$name" || exit 2
+	: >"$D/calls"
+}
+# rc [OPTION...]: compiles `one`
+rc() {
+	on_device -f split -v v0 -r results "$@" one
+}
+# behind [OPTION...]: the same in the background: $bg
+behind() {
+	unignored remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 \
+	    -D "127.0.0.1:$port" -f split -v v0 -r results "$@" one \
+	    >"$out" 2>"$err" &
+	bg=$!
+	later $bg
+}
+# cut_link: the server's side of every link is killed
+cut_link() {
+	for c in $(ssh_children); do kill -9 "$c" 2>/dev/null || :; done
+}
+# left: the folders of jobs on the device
+left() { find "$D/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d; }
