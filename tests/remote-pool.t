@@ -192,10 +192,19 @@ cp "$S/config" "$S/saved"
 printf 'Host b\n\tHostName gone.invalid\n' | cat - "$S/saved" >"$S/config"
 ask
 exits 0 'the name of one does not resolve'
-one '... is said once' '^remote-compile: b: left out: gone.invalid: '
+one '... is said once' '^remote-compile: b: left out: gone.invalid: the name does not resolve'
 all m0 m2
 exits 0 '... the run goes on'
 is "$(grep -c gone "$err")" 0 '... without a word more'
+begin
+(sleep 1.5; cp "$S/saved" "$S/config") &
+devices=b
+run compile m0 -R 2 -P 1
+wait
+exits 0 'a name that resolves later'
+says '^remote-compile: m0: b: gone.invalid: the name does not resolve: again in 1 s' \
+    '... is tried again like a link'
+devices='a b'
 mv "$S/saved" "$S/config"
 begin
 down a

@@ -66,13 +66,6 @@ ask_all(void (*what)(struct device *), char *said[])
 	}
 }
 
-/* what kept D from answering */
-static const char *
-why_not(const struct device *d)
-{
-	return d->sh != NULL ? d->sh->why : d->why;
-}
-
 int
 ask_each(void (*what)(struct device *))
 {
@@ -88,7 +81,7 @@ ask_each(void (*what)(struct device *))
 		if (said[i] != NULL)
 			fputs(said[i], stdout);
 		else
-			warnx("%s: %s", pool[i].name, why_not(&pool[i]));
+			warnx("%s: %s", pool[i].name, pool[i].sh->why);
 		free(said[i]);
 	}
 	return pool_status();
@@ -154,9 +147,9 @@ ask_identity_of_all(void)
 	for (i = 0; i < npool; i++)
 		if (said[i] == NULL && first < npool)
 			pool_leave_out(&pool[i], DEVICE, pool[i].out,
-			    why_not(&pool[i]));
+			    pool[i].sh->why);
 		else if (said[i] == NULL)
-			warnx("%s: %s", pool[i].name, why_not(&pool[i]));
+			warnx("%s: %s", pool[i].name, pool[i].sh->why);
 	if (first == npool)
 		return pool_status();
 	for (i = first + 1; i < npool; i++) {

@@ -14,6 +14,8 @@
 
 #include "remote-compile.h"
 
+enum { RESOLVE = 30 };	/* seconds for a name */
+
 struct shared *sh;
 static char stalled[256];	/* what the alarm says */
 static unsigned bound;		/* seconds of it */
@@ -60,6 +62,21 @@ heard(void)
 	alarm(bound);
 }
 
+/* the name did not resolve when the pool was read: once more */
+static void
+resolve(struct device *d)
+{
+	int status;
+
+	phase("name server", RESOLVE);
+	status = policy_check(d);
+	if (status == MR_AGAIN)
+		give_up(LINK, MR_AGAIN, "%s: the name does not resolve",
+		    d->host);
+	if (status != MR_OK)
+		give_up(DEVICE, status, "the policy refuses it");
+}
+
 pid_t
 attempt(void (*what)(struct device *), struct device *d, int out)
 {
@@ -94,6 +111,8 @@ attempt(void (*what)(struct device *), struct device *d, int out)
 	sigaction(SIGALRM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	heard();
+	if (d->salen == 0)
+		resolve(d);
 	what(d);
 	alarm(0);
 	if (fflush(stdout) == EOF)

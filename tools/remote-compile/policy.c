@@ -290,7 +290,7 @@ policy_check(struct device *d)
 	snprintf(port, sizeof(port), "%u", d->port);
 	rc = getaddrinfo(d->host, port, &hints, &ai);
 	if (rc != 0) {
-		d->why = mr_fmt("%s: %s", d->host, gai_strerror(rc));
+		d->salen = 0;
 		return MR_AGAIN;
 	}
 	rc = choose(d, ai);

@@ -307,10 +307,9 @@ pool_load(void)
 		pool[npool].name = mr_strdup(word);
 		rc = is_out(&pool[npool]) ? MR_AGAIN :
 		    policy_check(&pool[npool]);
+		/* a name that does not resolve now is tried like a link */
 		if (rc != MR_AGAIN)
 			status = mr_worse(status, rc);
-		else if (pool[npool].out == 0)
-			pool[npool].out = rc;
 		npool++;
 	}
 	free(copy);
