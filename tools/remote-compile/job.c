@@ -79,6 +79,14 @@ job_failed(void)
 	end_job(o.keep ? "forget" : "clean failed");
 }
 
+/* what a job left that has no result */
+static void
+skip_rest(void)
+{
+	while (strcmp(link_line(), "end") != 0)
+		;
+}
+
 /* Follows the job to its end; 0 if it was lost. */
 static int
 follow(struct result *r)
@@ -107,10 +115,12 @@ follow(struct result *r)
 		    "more than %u s (COMPILE_SECONDS)", o.limit);
 	}
 	if (strcmp(line, "cancelled") == 0) {
+		skip_rest();
 		job_failed();
 		give_up(MODEL, MR_AGAIN, "the compile was cancelled");
 	}
 	if (strcmp(line, "changed") == 0) {
+		skip_rest();
 		job_failed();
 		give_up(MODEL, MR_AGAIN, "the compiler changed during the "
 		    "compile: run make again");
