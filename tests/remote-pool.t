@@ -297,6 +297,19 @@ run compile m0
 exits 1 'a compile that fails'
 is "$(cat "$A/calls" "$B/calls" | grep -c ^start)" 1 '... is not tried again'
 
+begin
+echo 'echo rev = 7 >tinygrad_repo/tinygrad/__init__.py' >"$A/on-compile"
+devices='a'
+run compile m0
+exits 111 'the compiler changes during the compile'
+is "$(tail -n 1 "$err")" \
+    'remote-compile: m0: a: the compiler changed during the compile: run make again' \
+    '... is said'
+absent .state/run/out.a '... and the device stays in the run'
+is "$(find "$A/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d)" '' \
+    '... where nothing is left'
+devices='a b'
+
 # ---- by make ----
 begin
 unset MR_RUN
@@ -366,6 +379,8 @@ exits 0 'cancel'
 prints '^a: stopped demo-split' '... stops it on its device'
 wait $job
 is "$?" 2 '... and the run ends'
+is "$(record)" 'compile 111 remote-compile: demo-split: a: the compile was cancelled' \
+    '... with a record of it'
 is "$(find "$A/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d)" '' \
     '... nothing stays on the device'
 finished
