@@ -105,10 +105,8 @@ follow(struct result *r)
 		}
 		break;
 	}
-	if (strncmp(line, "lost ", 5) == 0) {
-		fprintf(stderr, "%s: %s\n", o.id, mr_one_line(line + 5));
-		return 0;
-	}
+	if (strncmp(line, "lost ", 5) == 0)
+		return 0;	/* `job` notes why */
 	if (strncmp(line, "late ", 5) == 0) {
 		job_failed();
 		give_up(MODEL, MR_UNFIT, "the compile was stopped: it ran for "
@@ -226,6 +224,7 @@ finish(struct device *d, const struct work *w)
 {
 	static struct result r;
 	char *line, *tab;
+	int counted = 0;
 
 	for (;;) {
 		link_say("job %s %s", w->key, o.id);
@@ -240,8 +239,10 @@ finish(struct device *d, const struct work *w)
 		if (strcmp(line, "lost") == 0) {
 			fprintf(stderr, "%s: its compile on %s ended without "
 			    "a result: started again\n", o.id, d->name);
-			count_lost();
+			if (!counted)
+				count_lost();
 		}
+		counted = 0;
 		if (strcmp(line, "done") == 0 && o.force && !sh->started) {
 			drop();
 			start(d, w);
@@ -252,6 +253,7 @@ finish(struct device *d, const struct work *w)
 		sh->started = 1;
 		if (!follow(&r)) {
 			count_lost();
+			counted = 1;
 			continue;
 		}
 		if (r.status != 0) {
