@@ -9,7 +9,7 @@
 struct opts o = {
 	.id = "remote-compile", .version = "", .root = "/data/openpilot",
 	.allowed = "192.168.3.109", .denied = "192.168.3.110", .retries = 3,
-	.pause = 2, .wait = 3600, .limit = 7200, .silence = 60
+	.pause = 2, .wait = 9000, .limit = 7200, .silence = 60
 };
 
 static int

@@ -37,7 +37,7 @@ static const char config[] =
 "#RETRIES ?= 3\n"
 "#RETRY_SECONDS ?= 2\n"
 "# the longest wait for other compiles, compile, and silence of a device\n"
-"#WAIT_SECONDS ?= 3600\n"
+"#WAIT_SECONDS ?= 9000\n"
 "#COMPILE_SECONDS ?= 7200\n"
 "#SILENT_SECONDS ?= 60\n"
 "# 1: a device keeps inputs and outputs\n"
