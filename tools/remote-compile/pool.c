@@ -249,15 +249,20 @@ pool_await(pid_t pid)
 
 /* ---- one model ---- */
 
-/* Tries D until it answers or the retries are used up. */
+/* Tries D until it answers or the retries are used up. A link that held for a
+ * while has them all again: a long compile may see many faults. */
 static int
 try(struct device *d)
 {
 	unsigned n, seconds;
+	int64_t start;
 	int status;
 
 	for (n = 0; ; n++) {
+		start = mr_now_ms();
 		status = pool_await(attempt(job_compile, d, -1));
+		if (mr_now_ms() - start > 2000 * (int64_t)o.silence)
+			n = 0;
 		if (stopped)
 			end_stopped(d);
 		if (status == MR_OK || d->sh->scope != LINK || n >= o.retries)
