@@ -1,6 +1,6 @@
 # Sourced after lib.sh: a device on loopback. Its sshd has own keys and a free
 # port, its compiler is a stand-in, and its clock of boots a file.
-# shellcheck shell=sh source=tests/lib.sh disable=SC2154
+# shellcheck shell=sh source=tests/lib.sh disable=SC2034,SC2119,SC2120,SC2154
 S=$T/ssh		# keys and configuration
 D=$T/dev/data/openpilot	# the device root
 export MR_DEVICE_DIR="$root/tools/device"	# wherever BIN is
@@ -149,4 +149,26 @@ cut_link() {
 	for c in $(ssh_children); do kill -9 "$c" 2>/dev/null || :; done
 }
 # left: the folders of jobs on the device
-left() { find "$D/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d; }
+left() {
+	find "$D/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d \
+	    2>/dev/null
+}
+# ends N TEXT: how the run in the background ends
+ends() { wait "$bg"; status=$?; exits "$1" "$2"; }
+# whole N: N compiles, never two at once, the product $wanted, nothing is left
+whole() {
+	is "$(compiles) $(grep -c twice "$D/calls") $(left)" "$1 0 " \
+	    "... $1 compile(s), nothing stays on the device"
+	is "$(sum compiled/one.pkl)" "$wanted" '... the right product'
+}
+# none N: no product, no record, N compiles
+none() {
+	is "$(find compiled results/one_artifact.json -type f \
+	    2>/dev/null) $(compiles)" " $1" "... no product, $1 compile(s)"
+}
+# compiling [N]: waits until the compiler runs for the Nth time
+compiling() {
+	# shellcheck disable=SC2317 # by wait_for
+	has_started() { [ "$(compiles)" -ge "${1:-1}" ]; }
+	wait_for 150 has_started "$@" || fail 'no compile begins'
+}
