@@ -77,7 +77,7 @@ refused ::ffff:127.0.0.1 '127.0.0.1 is in DENY_DEVICES' 'the name is IPv6' \
 
 # ---- what hides the address ----
 for line in 'ProxyJump other' 'ProxyCommand nc %h %p' \
-    'ProxyCommand ssh -W %h:%p x' 'ProxyJump a,b'; do
+    'ProxyCommand ssh -W %h:%p x' 'ProxyCommand x' 'ProxyJump a,b'; do
 	config 'Host dev' ' HostName 127.0.0.1' " $line"
 	refused dev 'ProxyJump or ProxyCommand for it: refused, since that hides' \
 	    "$line" -a 127.0.0.1

@@ -300,11 +300,11 @@ is "$(cat "$A/calls" "$B/calls" | grep -c ^start)" 1 '... is not tried again'
 begin
 devices='b'
 echo 'while [ ! -e go ]; do sleep 0.1; done' >"$B/on-compile"
-compile m0 -t 3 -R 1 >"$out" 2>"$err" &
+compile m0 -t 4 -R 1 >"$out" 2>"$err" &
 job=$!
 wait_for 100 grep -q start "$B/calls"
 for _ in 1 2; do
-	sleep 6.5
+	sleep 8.5
 	# shellcheck disable=SC2046 # words
 	kill $(ssh_children b)
 done
@@ -312,7 +312,7 @@ done
 wait $job
 status=$?
 exits 0 'a link that drops now and then'
-is "$(grep -c 'again in 0 s (1 of 1)$' "$err")" 2 \
+is "$(($(grep -c 'again in 0 s (1 of 1)$' "$err") >= 2))" 1 \
     '... has its retries again, once it has held for a while'
 counts 0 1 '... and one compile'
 begin
