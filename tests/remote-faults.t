@@ -102,6 +102,26 @@ run rc
 exits 0 '... the next run takes the result'
 whole 1
 
+# the disk fills while an upload arrives: what is left of it is no command
+if [ "$(id -u)" -eq 0 ]; then
+	mkdir -p "$T/path"
+	printf '#!/bin/sh\necho 99999999999\n' >"$T/path/df"
+	chmod 755 "$T/path/df"
+	first=$port
+	sshd_start full -o "SetEnv=PATH=$T/path:$PATH"
+	begin
+	cp "$T/big/vision" onnx/one/one_driving_vision.onnx
+	cp "$T/big/record" results/one_source.json
+	mkdir -p "$jobs"
+	mount -t tmpfs -o size=30m small "$jobs" || fail 'no tmpfs'
+	run rc -t 10
+	exits 2 'no space in mid-upload'
+	says 'cannot take this model: .*cannot be written: no space' '... is said'
+	none 0
+	umount "$jobs"
+	port=$first
+fi
+
 # ---- the device restarts, or loses what it wrote ----
 begin
 echo 30 >"$D/pause"
@@ -114,6 +134,15 @@ echo boot-2 >"$T/dev/proc/sys/kernel/random/boot_id"
 echo 0 >"$D/pause"
 ends 0 'the device restarts'
 says '^one: the device has restarted' '... is said'
+whole 2
+
+begin
+echo 2 >"$D/pause"
+behind
+compiling
+kill -9 "$(job_pid)"
+ends 0 'the shell of a job is killed, and its compiler is not'
+says 'one: the compile was killed' '... is said'
 whole 2
 
 begin

@@ -150,6 +150,50 @@ is $? 0 '... who goes on'
 run rc -v v1
 exits 0 '... and is told nothing of it later'
 
+begin other
+begin
+echo 6 >"$D/pause"
+behind
+first=$bg
+compiling
+cd "$T/other" || exit 2
+run rc -l 2
+exits 111 'the compile of another workspace takes longer than our -l'
+says 'a compile of .*/ws has run for [0-9]* s: not stopped' '... is said'
+wait "$first"
+is $? 0 '... and it goes on'
+
+# both send the same file at once
+begin other
+begin
+for w in "$T/other" "$T/ws"; do
+	cd "$w" || exit 2
+	python3 - <<'PY'
+import hashlib, json
+p = "onnx/one/one_driving_vision.onnx"
+data = bytes(range(256)) * 200000
+open(p, "wb").write(data)
+r = json.load(open("results/one_source.json"))
+for f in r["files"]:
+    if f["path"] == p:
+        f["size"], f["sha256"] = len(data), hashlib.sha256(data).hexdigest()
+json.dump(r, open("results/one_source.json", "w"))
+PY
+done
+behind
+first=$bg
+cd "$T/other" || exit 2
+err=$T/.err4
+behind -t 10
+second=$bg
+wait "$first"
+is $? 0 'two uploads of one file: the first'
+wait "$second"
+is $? 0 '... the second'
+is "$(grep -c 'nothing was heard' "$T/.err4") $(compiles) $(left)" '0 1 ' \
+    '... none is left without an answer, one compile'
+same "$T/ws/compiled/one.pkl" "$T/other/compiled/one.pkl" '... both have it'
+
 # ---- -S and -C ----
 begin
 err=$T/.err

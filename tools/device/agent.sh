@@ -374,8 +374,13 @@ follow() {
 		doing "$dir"
 		say "beat $phase"
 		if [ "$phase" = compiling ] && [ "$age" -gt "$2" ]; then
-			stop "$dir"
-			say "late $age"
+			read_who "$dir"
+			if [ "$owned" = "$owner" ] && stop "$dir"; then
+				say "late $age"
+			else
+				say "pair 111 a compile of $owned has run" \
+				    "for $age s: not stopped"
+			fi
 			return
 		fi
 	done
