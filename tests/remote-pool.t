@@ -397,6 +397,9 @@ exits 0 'cancel'
 prints '^a: stopped demo-split' '... stops it on its device'
 wait $job
 is "$?" 2 '... and the run ends'
+run mk cancel/demo-split
+exits 0 'cancel again'
+is "$(cat "$out")" 'demo-split: nothing of it is on a device' '... says so'
 is "$(record)" 'compile 111 remote-compile: demo-split: a: the compile was cancelled' \
     '... with a record of it'
 is "$(find "$A/compiledmodels/jobs" -mindepth 1 -maxdepth 1 -type d)" '' \

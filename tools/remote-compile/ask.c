@@ -70,7 +70,7 @@ int
 ask_each(void (*what)(struct device *))
 {
 	char *said[DEVICES];
-	size_t i;
+	size_t i, n = 0;
 	int status;
 
 	status = pool_load();
@@ -82,8 +82,11 @@ ask_each(void (*what)(struct device *))
 			fputs(said[i], stdout);
 		else
 			warnx("%s: %s", pool[i].name, pool[i].sh->why);
+		n += said[i] == NULL || said[i][0] != '\0';
 		free(said[i]);
 	}
+	if (n == 0)
+		printf("%s: nothing of it is on a device\n", o.id);
 	return pool_status();
 }
 
