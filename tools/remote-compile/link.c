@@ -161,7 +161,8 @@ start_agent(void)
 {
 	static const char boot[] =
 	    "cd / && [ -d \"$1\" ] || "
-	    "{ echo; echo \"mr-unfit $1: there is no such folder\"; exit; }; "
+	    "{ echo; echo \"mr-unfit $1: there is no such folder\"; "
+	    "exit; }; "
 	    "d=$1/compiledmodels/jobs a=$1/compiledmodels/jobs/agent-$2.sh; "
 	    "mkdir -p \"$d\" 2>/dev/null && [ -w \"$d\" ] || "
 	    "{ echo; echo \"mr-unfit $d: cannot be written\"; exit; }; "
@@ -170,7 +171,8 @@ start_agent(void)
 	    "head -c $3 >\"$a.$$\" && { [ $4 = 0 ] || sync; } && "
 	    "mv -f \"$a.$$\" \"$a\" || exit; fi; "
 	    "exec /bin/sh \"$a\" serve \"$1\" $4";
-	char hex[MR_HEX], host[256], *text, *cmd, *root, *script, *line, *t, *cwd;
+	char hex[MR_HEX], host[256], *text, *cmd, *root, *script, *cwd;
+	char *line, *t;
 	size_t n, i = 0;
 
 	phase("login shell", o.silence);
