@@ -47,8 +47,8 @@ printed(int fd)
 static void
 ask_all(void (*what)(struct device *), char *said[])
 {
-	pid_t pid[DEVICES];
-	int fd[DEVICES], status;
+	pid_t pid[DEVICES] = { 0 };
+	int fd[DEVICES] = { 0 }, status;
 	size_t i;
 
 	start_all(what, pid, fd);
@@ -69,7 +69,7 @@ ask_all(void (*what)(struct device *), char *said[])
 int
 ask_each(void (*what)(struct device *))
 {
-	char *said[DEVICES];
+	char *said[DEVICES] = { NULL };
 	size_t i, n = 0;
 	int status;
 
@@ -136,7 +136,7 @@ remember(const char *text)
 int
 ask_identity_of_all(void)
 {
-	char *said[DEVICES], *why;
+	char *said[DEVICES] = { NULL }, *why;
 	size_t i, first;
 	int status;
 

@@ -110,11 +110,12 @@ check_room(uint64_t size)
 {
 	uint64_t room;
 
-	if (mr_space(".", &room) == 0 && room < size + MARGIN)
+	size += MARGIN;
+	if (mr_space(".", &room) == 0 && room < size)
 		give_up(MODEL, MR_UNFIT, "no space here: %llu bytes are free, "
 		    "wanted %llu: the result stays on the device",
 		    (unsigned long long)room,
-		    (unsigned long long)(size + MARGIN));
+		    (unsigned long long)size);
 }
 
 int

@@ -278,13 +278,14 @@ void
 job_compile(struct device *d)
 {
 	struct work w;
+	uint64_t need;
 
 	w.source = sources;
 	link_open(d);
 	phase("preflight", o.silence);
 	/* the sources, an artifact of about their size, and its parts */
-	link_say("fit %llu %d", (unsigned long long)(source_bytes(&w) * 4 +
-	    MARGIN), o.gpu);
+	need = source_bytes(&w) * 4 + MARGIN;
+	link_say("fit %llu %d", (unsigned long long)need, o.gpu);
 	link_expect("fit");
 	ask_identity(d, &w);
 	check_run(&w);

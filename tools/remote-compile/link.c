@@ -159,6 +159,7 @@ agent_text(size_t *n)
 static void
 start_agent(void)
 {
+	const char *sync;
 	static const char boot[] =
 	    "cd / && [ -d \"$1\" ] || "
 	    "{ echo; echo \"mr-unfit $1: there is no such folder\"; "
@@ -176,13 +177,14 @@ start_agent(void)
 	size_t n, i = 0;
 
 	phase("login shell", o.silence);
+	sync = getenv("MR_SYNC");
 	text = agent_text(&n);
 	mr_sha256_buf(text, n, hex);
 	hex[16] = '\0';
 	script = link_quote(boot);
 	root = link_quote(o.root);
 	cmd = mr_fmt("exec /bin/sh -c %s sh %s %s %zu %d", script, root, hex,
-	    n, getenv("MR_SYNC") == NULL || strcmp(getenv("MR_SYNC"), "0"));
+	    n, sync == NULL || strcmp(sync, "0") != 0);
 	channel = ssh_channel_new(session);
 	if (channel == NULL || ssh_channel_open_session(channel) != SSH_OK ||
 	    ssh_channel_request_exec(channel, cmd) != SSH_OK)
@@ -243,6 +245,15 @@ link_close(void)
 
 /* ---- lines and bytes ---- */
 
+/* the channel takes no more: it may have said why */
+static void hung_up(void) __attribute__((noreturn));
+static void
+hung_up(void)
+{
+	for (;;)
+		link_line();
+}
+
 void
 link_write(const void *buf, size_t n)
 {
@@ -253,8 +264,8 @@ link_write(const void *buf, size_t n)
 	for (; n > 0; p += put, n -= (size_t)put) {
 		k = n > CHUNK ? CHUNK : n;
 		put = ssh_channel_write(channel, p, (uint32_t)k);
-		while (put <= 0)	/* it may have said why it hung up */
-			link_line();
+		if (put <= 0)
+			hung_up();
 		heard();
 	}
 }

@@ -157,13 +157,13 @@ main(int argc, char *argv[])
 	if (o.root[0] != '/' || o.silence == 0)
 		errx(MR_UNFIT, o.silence == 0 ? "-t 0: wanted 1 second or more"
 		    : "-p %.80s: wanted an absolute path", o.root);
+	local = strcmp(o.devices, "local") == 0;
 	if (argc > optind)
 		o.id = argv[optind];
 	if (what == 0)
 		check_words();
 	else if (!mr_id_ok(o.id))
 		errx(MR_UNFIT, "\"%.80s\": not a model id", o.id);
-	local = strcmp(o.devices, "local") == 0;
 	return mr_finish(what != 0 ? ask(what, local) : local ?
 	    local_compile() : pool_compile());
 }
