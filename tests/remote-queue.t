@@ -6,10 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/ssh.sh
 . "$here/ssh.sh"
-sshd_start
-device_make
-ws_make
-jobs=$D/compiledmodels/jobs
+device_here
 
 begin
 run rc

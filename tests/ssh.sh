@@ -172,3 +172,13 @@ compiling() {
 	has_started() { [ "$(compiles)" -ge "${1:-1}" ]; }
 	wait_for 150 has_started "$@" || fail 'no compile begins'
 }
+
+# device_here: a server, a device, a workspace base; $jobs and $pkl are where
+# jobs lie and what they make
+device_here() {
+	sshd_start
+	device_make
+	ws_make
+	jobs=$D/compiledmodels/jobs pkl=one_driving_tinygrad.pkl
+	export jobs pkl
+}

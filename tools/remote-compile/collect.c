@@ -37,10 +37,10 @@ parts_of(const struct result *r, const struct file *part[FILES])
 	return n;
 }
 
-/* appends F to OUT and WHOLE; 0 if it is not what the device hashed */
+/* Hands F to TAKE, piece after piece; 0 if it is not what the device hashed. */
 static int
-get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
-    struct mr_progress *p)
+get(const struct file *f, void (*take)(void *, const char *, size_t),
+    void *arg)
 {
 	struct mr_sha256 *h;
 	char hex[MR_HEX], *line;
@@ -57,17 +57,50 @@ get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
 	for (left = size; left > 0; left -= n) {
 		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
 		mr_sha256_add(h, bytes, n);
-		mr_sha256_add(whole, bytes, n);
-		if (mr_write(out->fd, bytes, n) == -1) {
-			n = (size_t)errno;
-			mr_out_abort(out);
-			give_up(MODEL, MR_UNFIT, "compiled/%s.pkl: %s", o.id,
-			    strerror((int)n));
-		}
-		mr_progress_add(p, n);
+		take(arg, bytes, n);
 	}
 	mr_sha256_end(h, hex);
 	return strcmp(hex, f->hex) == 0;
+}
+
+/* the product on its way to the disk */
+struct product {
+	struct mr_out		 out;
+	struct mr_sha256	*whole;
+	struct mr_progress	*progress;
+};
+
+static void
+take_product(void *arg, const char *bytes, size_t n)
+{
+	struct product *p = arg;
+	int saved;
+
+	mr_sha256_add(p->whole, bytes, n);
+	if (mr_write(p->out.fd, bytes, n) == -1) {
+		saved = errno;
+		mr_out_abort(&p->out);
+		give_up(MODEL, MR_UNFIT, "compiled/%s.pkl: %s", o.id,
+		    strerror(saved));
+	}
+	mr_progress_add(p->progress, n);
+}
+
+/* the first MR_HEX - 1 bytes of a file, NUL added */
+struct digest {
+	char	text[MR_HEX];
+	size_t	n;
+};
+
+static void
+take_digest(void *arg, const char *bytes, size_t n)
+{
+	struct digest *d = arg;
+
+	if (n > MR_HEX - 1 - d->n)
+		n = MR_HEX - 1 - d->n;
+	memcpy(d->text + d->n, bytes, n);
+	d->n += n;
 }
 
 /* Does the digest that came with the parts agree, "HEX  NAME"? 0 if F is not
@@ -75,33 +108,16 @@ get(const struct file *f, struct mr_out *out, struct mr_sha256 *whole,
 static int
 agrees(const struct file *f, const char *hex)
 {
-	struct mr_sha256 *h;
-	char *line, own[MR_HEX], text[MR_HEX] = "", shown[MR_SHOWN];
-	const char *bytes;
-	uint64_t size, left;
-	size_t n, have = 0, k;
+	struct digest d = { "", 0 };
+	char shown[MR_SHOWN];
 
-	link_say("get %s", f->name);
-	line = link_line();
-	if (strncmp(line, "data ", 5) != 0 ||
-	    mr_number(line + 5, UINT64_MAX >> 1, &size) == -1)
+	if (!get(f, take_digest, &d))
 		return 0;
-	h = mr_sha256_new();
-	for (left = size; left > 0; left -= n) {
-		n = link_read(&bytes, left > MR_BUF ? MR_BUF : (size_t)left);
-		mr_sha256_add(h, bytes, n);
-		k = n > MR_HEX - 1 - have ? MR_HEX - 1 - have : n;
-		memcpy(text + have, bytes, k);
-		have += k;
-	}
-	mr_sha256_end(h, own);
-	if (strcmp(own, f->hex) != 0)
-		return 0;
-	if (strcmp(text, hex) == 0)
+	if (strcmp(d.text, hex) == 0)
 		return 1;
 	job_failed();
 	give_up(MODEL, MR_NO, "%s says %s, yet the parts are %s", f->name,
-	    mr_show(shown, text, have), hex);
+	    mr_show(shown, d.text, d.n), hex);
 }
 
 /* room for SIZE bytes here? */
@@ -122,9 +138,7 @@ int
 collect(const struct work *w, const struct result *r)
 {
 	const struct file *part[FILES], *sum;
-	struct mr_progress *p;
-	struct mr_sha256 *whole;
-	struct mr_out out;
+	struct product p;
 	struct mr_err e;
 	uint64_t size = 0;
 	size_t i, n;
@@ -142,28 +156,28 @@ collect(const struct work *w, const struct result *r)
 	phase("download", o.silence);
 	check_room(size);
 	if (mr_mkdirs("compiled", &e) == -1 ||
-	    mr_out_open(&out, w->product, &e) == -1)
+	    mr_out_open(&p.out, w->product, &e) == -1)
 		give_up(MODEL, MR_UNFIT, "%s", e.text);
 	what = mr_fmt("%s: download", o.id);
-	p = mr_progress_new(what, size, 0);
-	whole = mr_sha256_new();
+	p.progress = mr_progress_new(what, size, 0);
+	p.whole = mr_sha256_new();
 	for (i = 0; i < n && good; i++)
-		good = get(part[i], &out, whole, p);
-	mr_sha256_end(whole, hex);
-	mr_progress_end(p);
+		good = get(part[i], take_product, &p);
+	mr_sha256_end(p.whole, hex);
+	mr_progress_end(p.progress);
 	free(what);
 	sum = n > 0 && part[0] == find(r, "") ? NULL : find(r, ".sha256");
 	if (good && sum != NULL)
 		good = agrees(sum, hex);
 	if (!good) {
-		mr_out_abort(&out);
+		mr_out_abort(&p.out);
 		return 0;
 	}
 	if (land_begin(w) != MR_OK) {
-		mr_out_abort(&out);
+		mr_out_abort(&p.out);
 		give_up(MODEL, MR_UNFIT, "%s: cannot be removed", w->record);
 	}
-	if (mr_out_commit(&out, &e) == -1)
+	if (mr_out_commit(&p.out, &e) == -1)
 		give_up(MODEL, MR_UNFIT, "%s", e.text);
 	if (land_end(w, hex, size) != MR_OK)
 		give_up(MODEL, MR_UNFIT, "%s: cannot be written", w->record);
