@@ -30,12 +30,12 @@ trap 'exit 143' TERM
 
 later() { pids="$pids $1"; }
 
-# pass TEXT; fail TEXT [DETAIL]
+# pass TEXT; fail TEXT [DETAIL], which prove shows in every mode
 pass() { tests=$((tests + 1)); echo "ok $tests - $1"; }
 fail() {
 	tests=$((tests + 1)) failed=$((failed + 1))
 	echo "not ok $tests - $1"
-	[ -z "${2-}" ] || printf '%s\n' "$2" | sed 's/^/# /'
+	printf '%s: %s\n' "$1" "${2-}" | sed "s|^|# ${0##*/}: |" >&2
 }
 # run COMMAND...: keeps status, standard output and error
 run() { "$@" >"$out" 2>"$err"; status=$?; }

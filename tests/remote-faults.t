@@ -104,7 +104,8 @@ if [ "$(id -u)" -eq 0 ]; then
 	printf '#!/bin/sh\necho 99999999999\n' >"$T/path/df"
 	chmod 755 "$T/path/df"
 	first=$port
-	sshd_start full -o "SetEnv=PATH=$T/path:$PATH"
+	there="PATH=$T/path:$PATH"
+	sshd_start full
 	begin
 	cp "$T/big/vision" onnx/one/one_driving_vision.onnx
 	cp "$T/big/record" results/one_source.json
@@ -113,9 +114,11 @@ if [ "$(id -u)" -eq 0 ]; then
 	run rc -t 10
 	exits 2 'no space in mid-upload'
 	says 'cannot take this model: .*cannot be written: no space' '... is said'
+	is "$(grep -c again "$err")" 0 '... at once'
 	none 0
 	umount "$jobs"
 	port=$first
+	unset there
 fi
 
 # ---- the device restarts, or loses what it wrote ----

@@ -26,9 +26,11 @@ ssh_keys() {
 	EOF
 }
 # sshd_run NAME OPTION...: a server, by these options beside what all have; its
-# pid in $S/NAME.pid. $in_ns are words to run it by
+# pid in $S/NAME.pid. $in_ns are words to run it by; $there is set for its
+# login shells, which read nothing of this user's home
 sshd_run() {
 	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
+	mkdir -p "$T/home"
 	name=$1
 	shift
 	# shellcheck disable=SC2086 # words
@@ -36,6 +38,7 @@ sshd_run() {
 	    -o "PidFile=$S/$name.pid" \
 	    -o "AuthorizedKeysFile=$S/authorized_keys" -o StrictModes=no \
 	    -o UsePAM=no -o PasswordAuthentication=no \
+	    -o "SetEnv=HOME=$T/home${there+ $there}" \
 	    -o MaxStartups=100 -E "$S/$name.log" "$@" || return
 	wait_for 100 test -s "$S/$name.pid"
 	later "$(cat "$S/$name.pid")"

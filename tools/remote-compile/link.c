@@ -254,15 +254,34 @@ hung_up(void)
 		link_line();
 }
 
+/* Waits until the peer takes bytes; returns how many. The library's own wait
+ * does not end when the peer hangs up while something of its is unread. */
+static uint32_t
+window(void)
+{
+	struct pollfd p = { ssh_get_fd(session), POLLIN, 0 };
+	uint32_t n;
+
+	while ((n = ssh_channel_window_size(channel)) == 0) {
+		if (ssh_channel_poll(channel, 0) != 0)
+			hung_up();
+		if (ssh_channel_window_size(channel) == 0)
+			poll(&p, 1, -1);
+	}
+	return n;
+}
+
 void
 link_write(const void *buf, size_t n)
 {
 	const char *p = buf;
-	size_t k;
+	size_t k, most;
 	int put;
 
 	for (; n > 0; p += put, n -= (size_t)put) {
-		k = n > CHUNK ? CHUNK : n;
+		most = window();
+		k = n < most ? n : most;
+		k = k < CHUNK ? k : CHUNK;
 		put = ssh_channel_write(channel, p, (uint32_t)k);
 		if (put <= 0)
 			hung_up();
