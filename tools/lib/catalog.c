@@ -73,6 +73,7 @@ read_model(struct mr_model *m, const char *map, const char *id,
 		return mr_fail(e, "%s: %s: uses_external_gpu: wanted true or "
 		    "false", map, id);
 	m->gpu = mr_json_bool(v, "uses_external_gpu", 0);
+	m->gpu_said = mr_json_type(gpu) != MR_JSON_NONE;
 	s = mr_json_str(v, "source_id", NULL);
 	if (mr_json_type(mr_json_get(v, "source_id")) != MR_JSON_NONE &&
 	    (s == NULL || !mr_id_ok(s)))

@@ -276,6 +276,7 @@ struct mr_model {
 	const char	*version;	/* NULL: in no manifest */
 	const char	*remote;	/* its own source remote, or NULL */
 	int		 gpu;		/* uses_external_gpu */
+	int		 gpu_said;	/* does the map say so, or no? */
 	const char	*map;		/* the file that names it */
 };
 struct mr_catalog {
@@ -294,6 +295,51 @@ int	mr_catalog_load(struct mr_catalog *c, char *const maps[],
 const struct mr_model	*mr_catalog_find(const struct mr_catalog *c,
 	    const char *id);
 void	mr_catalog_free(struct mr_catalog *c);
+
+/* ---- manifest.c: manifests, kept as they are written; man/catalog.5 ---- */
+
+/* A member: where the texts of its key (a string) and its value begin. */
+struct mr_member {
+	const char	*key, *value;
+};
+struct mr_entry {
+	char		 id[MR_ID_MAX + 1];	/* may be changed: it is written */
+	size_t		 at;			/* its place in the file, from 1 */
+	struct mr_member *member;
+	size_t		 n;
+};
+struct mr_manifest {
+	const char	*path;		/* for messages; borrowed */
+	char		*text;
+	struct mr_member *root;		/* none: the file was a bare list */
+	size_t		 nroot, models;	/* models: which of them is the list */
+	struct mr_entry	*entry;		/* each id once */
+	size_t		 n;
+	char		**own;		/* texts that were set */
+	size_t		 nown;
+};
+
+/* Reads PATH, or standard input if it is NULL. Ids and versions are checked;
+ * entries that are equal are folded, those of one id that differ refused. */
+int	mr_manifest_load(struct mr_manifest *m, const char *path,
+	    struct mr_err *e);
+/* The same from TEXT, N bytes and a NUL, which M takes over. */
+int	mr_manifest_parse(struct mr_manifest *m, char *text, size_t n,
+	    const char *path, struct mr_err *e);
+void	mr_manifest_free(struct mr_manifest *m);
+/* The text as Python writes it, {"models": [...]}; the caller frees. */
+char	*mr_manifest_text(const struct mr_manifest *m, size_t *len);
+/* Puts a copy of V, whose texts must outlive M, in place AT (from 0). */
+void	mr_manifest_add(struct mr_manifest *m, size_t at,
+	    const struct mr_entry *v);
+/* Where the text of a member's value begins, or NULL. */
+const char	*mr_entry_get(const struct mr_entry *v, const char *key);
+/* Sets a member, KEY free of escapes, to VALUE, which is JSON. */
+void	mr_entry_set(struct mr_manifest *m, struct mr_entry *v,
+	    const char *key, const char *value);
+void	mr_entry_del(struct mr_entry *v, const char *key);
+/* Are all members equal, whatever their order? */
+int	mr_entry_same(const struct mr_entry *a, const struct mr_entry *b);
 
 /* ---- pointer.c: Git LFS pointers; git-lfs docs/spec.md ---- */
 
