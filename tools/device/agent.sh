@@ -221,10 +221,11 @@ state() {
 	else state=none
 	fi
 }
-# Removes a folder that nobody reads or runs in.
+# Removes a folder that nobody reads or runs in; who has just been told that a
+# job was stopped needs a moment to leave.
 discard() {
 	(
-		exec 6>>"$1/use" && flock -n 6 || exit 1
+		exec 6>>"$1/use" && flock -w 2 6 || exit 1
 		exec 5>>"$1/lock" && flock -w 1 5 || exit 1
 		rm -rf "$1"
 	) 2>/dev/null
@@ -300,7 +301,9 @@ put() {
 		[ "$from" -le "$2" ] || { : >"$part"; from=0; }
 		say "from $from"
 		# the bytes that nobody takes would be read as lines: the end
-		head -c $(($2 - from)) >>"$part" || {
+		# head(1) reads 8 KiB at a time
+		dd iflag=fullblock,count_bytes bs=256K count=$(($2 - from)) \
+		    >>"$part" 2>/dev/null || {
 			say "pair 2 $part: cannot be written: no space?"
 			exit 1
 		}

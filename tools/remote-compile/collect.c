@@ -66,7 +66,7 @@ get(const struct file *f, void (*take)(void *, const char *, size_t),
 /* the product on its way to the disk */
 struct product {
 	struct mr_out		 out;
-	struct mr_sha256	*whole;
+	struct mr_sha256	*whole;		/* NULL: of one piece */
 	struct mr_progress	*progress;
 };
 
@@ -76,7 +76,8 @@ take_product(void *arg, const char *bytes, size_t n)
 	struct product *p = arg;
 	int saved;
 
-	mr_sha256_add(p->whole, bytes, n);
+	if (p->whole != NULL)
+		mr_sha256_add(p->whole, bytes, n);
 	if (mr_write(p->out.fd, bytes, n) == -1) {
 		saved = errno;
 		mr_out_abort(&p->out);
@@ -160,10 +161,13 @@ collect(const struct work *w, const struct result *r)
 		give_up(MODEL, MR_UNFIT, "%s", e.text);
 	what = mr_fmt("%s: download", o.id);
 	p.progress = mr_progress_new(what, size, 0);
-	p.whole = mr_sha256_new();
+	/* one piece has been compared with what the device hashed */
+	p.whole = n == 1 ? NULL : mr_sha256_new();
+	snprintf(hex, sizeof(hex), "%s", n == 1 ? part[0]->hex : "");
 	for (i = 0; i < n && good; i++)
 		good = get(part[i], take_product, &p);
-	mr_sha256_end(p.whole, hex);
+	if (p.whole != NULL)
+		mr_sha256_end(p.whole, hex);
 	mr_progress_end(p.progress);
 	free(what);
 	sum = n > 0 && part[0] == find(r, "") ? NULL : find(r, ".sha256");

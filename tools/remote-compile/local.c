@@ -175,7 +175,7 @@ int
 local_compile(void)
 {
 	struct work w;
-	int status;
+	int status, current;
 
 	status = load_source(&w.source);
 	if (status != MR_OK)
@@ -183,9 +183,12 @@ local_compile(void)
 	status = ask(&w);
 	if (status == MR_OK) {
 		work_key(&w);
-		if (work_current(&w))
+		current = work_current(&w);
+		if (current)
 			puts("current");
 		else
+			status = hash_source(w.source);
+		if (status == MR_OK && !current)
 			status = compile(&w);
 		free(w.product);
 		free(w.record);

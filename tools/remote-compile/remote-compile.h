@@ -22,9 +22,15 @@ extern struct opts o;
 
 /* ---- source.c: what is compiled is what was recorded ---- */
 
-/* Loads the source record of the model and hashes the staged bytes against
- * it; the caller frees if the status is 0. */
+/* Loads the source record of the model and looks at names and sizes; the
+ * caller frees if the status is 0. The bytes are hashed as they are sent, or
+ * by hash_source. Where they differ, the record goes. */
 int	load_source(struct mr_json *source);
+int	hash_source(struct mr_json source);
+/* The path of a staged file of the record; the caller frees. */
+char	*source_path(struct mr_json f);
+/* Is HEX its digest? If not, it is said and the record removed. */
+int	source_holds(struct mr_json f, const char *hex);
 
 /* ---- artifact.c: the product and its record ---- */
 

@@ -1,4 +1,6 @@
-/* The staged sources, hashed against their record before they are compiled. */
+/* The staged sources, held to their record: what is compiled is hashed. */
+#include <sys/stat.h>
+
 #include <dirent.h>
 #include <err.h>
 #include <stdlib.h>
@@ -54,29 +56,89 @@ check_folder(struct mr_json files)
 	return status;
 }
 
-/* hashes one staged file against its member of the record */
-static int
-check_staged(struct mr_json f)
+char *
+source_path(struct mr_json f)
 {
-	const char *component, *want;
+	return mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id,
+	    mr_json_str(f, "component", ""));
+}
+
+/* the record goes, so that the next run fetches */
+static void
+fetch_again(void)
+{
+	char *record;
+
+	record = mr_fmt("%s/%s_source.json", o.results, o.id);
+	unlink(record);
+	warnx("%s: removed: make onnx/%s fetches it again", record, o.id);
+	free(record);
+}
+
+int
+source_holds(struct mr_json f, const char *hex)
+{
+	const char *want = mr_json_str(f, "sha256", "");
+	char *path;
+
+	if (strcmp(hex, want) == 0)
+		return 1;
+	path = source_path(f);
+	warnx("%s: sha256 is %s, its record says %.64s", path, hex, want);
+	free(path);
+	fetch_again();
+	return 0;
+}
+
+int
+hash_source(struct mr_json source)
+{
+	struct mr_json f, files = mr_json_get(source, "files");
 	char hex[MR_HEX], *path;
 	struct mr_err e;
 	uint64_t size;
+	size_t i;
+	int got;
+
+	for (i = 0; i < mr_json_len(files); i++) {
+		f = mr_json_at(files, i);
+		path = source_path(f);
+		got = mr_sha256_file(path, hex, &size, &e);
+		free(path);
+		if (got == -1) {
+			warnx("%s", e.text);
+			fetch_again();
+			return MR_NO;
+		}
+		if (!source_holds(f, hex))
+			return MR_NO;
+	}
+	return MR_OK;
+}
+
+/* has a staged file a name that may be used, and the size in its record? */
+static int
+check_staged(struct mr_json f)
+{
+	const char *component;
+	struct stat st;
+	int64_t want;
+	char *path;
 	int status = MR_NO;
 
 	component = mr_json_str(f, "component", "");
-	want = mr_json_str(f, "sha256", "");
 	if (!mr_component_ok(component)) {
 		warnx("%s: its source record names \"%.40s\", wanted a "
 		    "component", o.id, component);
 		return MR_NO;
 	}
-	path = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id, component);
-	if (mr_sha256_file(path, hex, &size, &e) == -1)
-		warnx("%s", e.text);
-	else if (strcmp(hex, want) != 0)
-		warnx("%s: sha256 is %s, its record says %.64s", path, hex,
-		    want);
+	path = source_path(f);
+	want = mr_json_int(f, "size", -1);
+	if (stat(path, &st) == -1)
+		warn("%s", path);
+	else if ((int64_t)st.st_size != want)
+		warnx("%s: %lld bytes, its record says %lld", path,
+		    (long long)st.st_size, (long long)want);
 	else
 		status = MR_OK;
 	free(path);
@@ -105,13 +167,10 @@ load_source(struct mr_json *source)
 	}
 	for (i = 0; status == MR_OK && i < mr_json_len(files); i++)
 		status = check_staged(mr_json_at(files, i));
-	if (status != MR_OK) {
-		unlink(path);	/* so that the next run fetches */
-		warnx("%s: removed: make onnx/%s fetches it again", path,
-		    o.id);
-	} else {
+	if (status != MR_OK)
+		fetch_again();
+	else
 		status = check_folder(files);
-	}
 	if (status != MR_OK)
 		mr_json_free(*source);
 	free(path);

@@ -24,32 +24,45 @@ source_bytes(const struct work *w)
 	return sum;
 }
 
-/* sends what the device lacks of PATH */
+/* Sends the bytes of F from SKIP on, and hashes all of them on the way. */
 static void
-send_bytes(const char *path, uint64_t skip, uint64_t size)
+send_bytes(struct mr_json f, uint64_t skip, uint64_t size)
 {
 	static char buf[MR_BUF];
 	struct mr_progress *p;
-	char *what;
+	struct mr_sha256 *h;
+	uint64_t at = 0, most;
+	char hex[MR_HEX], *path, *what;
 	ssize_t n;
 	int fd;
 
+	path = source_path(f);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1 || lseek(fd, (off_t)skip, SEEK_SET) == -1)
+	if (fd == -1)
 		give_up(MODEL, MR_UNFIT, "%s: %s", path, strerror(errno));
 	what = mr_fmt("%s: upload", o.id);
 	p = mr_progress_new(what, size, 0);
 	mr_progress_have(p, (int64_t)skip);
-	for (; skip < size; skip += (uint64_t)n) {
-		n = mr_read(fd, buf, size - skip > sizeof(buf) ? sizeof(buf) :
-		    (size_t)(size - skip));
+	h = mr_sha256_new();
+	for (; at < size; at += (uint64_t)n) {
+		most = (at < skip ? skip : size) - at;
+		n = mr_read(fd, buf, most > sizeof(buf) ? sizeof(buf) :
+		    (size_t)most);
 		if (n <= 0)
 			give_up(MODEL, MR_UNFIT, "%s: became shorter", path);
+		mr_sha256_add(h, buf, (size_t)n);
+		heard();
+		if (at < skip)
+			continue;
 		link_write(buf, (size_t)n);
 		mr_progress_add(p, (uint64_t)n);
 	}
+	mr_sha256_end(h, hex);
 	mr_progress_end(p);
+	if (!source_holds(f, hex))
+		give_up(MODEL, MR_NO, "%s: not what was fetched", path);
 	free(what);
+	free(path);
 	close(fd);
 }
 
@@ -57,30 +70,27 @@ static void
 put(struct mr_json f)
 {
 	const char *component;
-	char *path, *line;
+	char *line;
 	uint64_t size, skip;
 	int tries;
 
 	component = mr_json_str(f, "component", "");
 	size = (uint64_t)mr_json_int(f, "size", 0);
-	path = mr_fmt("onnx/%s/%s_%s.onnx", o.id, o.id, component);
 	for (tries = 0; tries < 2; tries++) {
 		link_say("put %s_%s.onnx %llu %s", o.id, component,
 		    (unsigned long long)size, mr_json_str(f, "sha256", ""));
 		line = link_line();
 		if (strcmp(line, "have") == 0)
-			break;
+			return;
 		if (strncmp(line, "from ", 5) != 0 ||
 		    mr_number(line + 5, size, &skip) == -1)
 			give_up(DEVICE, MR_UNFIT, "it answered \"%.60s\" to an "
 			    "upload", line);
-		send_bytes(path, skip, size);
+		send_bytes(f, skip, size);
 		if (strcmp(link_line(), "ok") == 0)
-			break;
+			return;
 	}
-	if (tries == 2)
-		give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", path);
-	free(path);
+	give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", component);
 }
 
 void
