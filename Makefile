@@ -47,14 +47,15 @@ ALL_CFLAGS = -std=c11 $(FEATURES) $(WARN) -fstack-protector-strong -fPIE \
 ALL_LDFLAGS = $(HARDENLD) $(LIBPATHS) $(LDFLAGS)
 
 # ---- what is built; each tool links only what it needs ----
-TOOLS := git-blob graph-gen lfs-fetch lock-run manifest-gen models onnx-meta \
-	onnx-stage pkl-split ref-pin remote-compile sha-verify source-fetch \
-	step workspace-init
+TOOLS := git-blob graph-gen lfs-fetch lock-run manifest-gen models ns-rename \
+	onnx-meta onnx-stage pkl-split ref-pin remote-compile sha-verify \
+	source-fetch step workspace-init
 LIBS_git-blob := -lgit2
 LIBS_graph-gen := -ljq -lcrypto -lpthread
 LIBS_lfs-fetch := -lcurl -ljq -lcrypto -lpthread
 LIBS_manifest-gen := -ljq
 LIBS_models := -ljq -lcrypto -lpthread
+LIBS_ns-rename := -ljq -lcrypto
 LIBS_onnx-meta :=
 LIBS_onnx-stage := -lcrypto -lpthread
 LIBS_pkl-split := -ljq -lcrypto -lpthread

@@ -29,6 +29,7 @@ same "$out" want 'v22: the same but for the entry that is there twice'
 is "$(grep -c '"id": "deeprl3"' "$f" "$out" | cut -d: -f2 | tr '\n' ' ')" '2 1 ' \
     'which is written once'
 run manifest-gen -aq -b "$out" -r r
+# shellcheck disable=SC2016
 ok 'a bare list is read' sh -c 'python3 -c "import json, sys
 json.dump(json.load(open(sys.argv[1]))[\"models\"], open(\"list\", \"w\"))" "$1" &&
     manifest-gen -aq -b list -r r >got && manifest-gen -aq -b "$1" -r r | cmp - got' sh \

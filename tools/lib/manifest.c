@@ -270,8 +270,9 @@ members(const char *p, struct mr_member **list, size_t *n)
 	return p + 1;
 }
 
-const char *
-mr_entry_get(const struct mr_entry *v, const char *key)
+/* where the text of a member's value begins, or NULL */
+static const char *
+get(const struct mr_entry *v, const char *key)
 {
 	size_t i;
 
@@ -317,14 +318,14 @@ read_entry(struct mr_entry *v, const char *p, size_t at, const char *path,
 		return NULL;
 	}
 	p = members(p, &v->member, &v->n);
-	value = mr_entry_get(v, "id");
+	value = get(v, "id");
 	if (text_of(value, v->id, sizeof(v->id)) == -1 || !mr_id_ok(v->id)) {
 		mr_fail(e, "%s: entry %zu: id is %s, wanted a model id", path,
 		    at, value == NULL ? "missing" : mr_show(shown, value,
 		    (size_t)(skip(value) - value)));
 		return NULL;
 	}
-	value = mr_entry_get(v, "version");
+	value = get(v, "version");
 	if (text_of(value, version, sizeof(version)) == -1 ||
 	    !mr_version_ok(version)) {
 		mr_fail(e, "%s: %s: version is %s, wanted v and 1 to 4 digits",
@@ -375,7 +376,7 @@ mr_entry_same(const struct mr_entry *a, const struct mr_entry *b)
 		put_string(&k, a->member[i].key);
 		put(&k, "", 1);
 		k.text[k.len - 2] = '\0';
-		value = mr_entry_get(b, k.text + 1);
+		value = get(b, k.text + 1);
 		if (value != NULL && strcmp(k.text, "\"id") != 0) {
 			put_value(&x, a->member[i].value, 0);
 			put_value(&y, value, 0);
@@ -436,9 +437,10 @@ fold(struct mr_manifest *m, struct mr_err *e)
 	return rc;
 }
 
-int
-mr_manifest_parse(struct mr_manifest *m, char *text, size_t n,
-    const char *path, struct mr_err *e)
+/* takes over TEXT, N bytes and a NUL */
+static int
+parse(struct mr_manifest *m, char *text, size_t n, const char *path,
+    struct mr_err *e)
 {
 	struct mr_err why;
 	const char *p;
@@ -513,7 +515,7 @@ mr_manifest_load(struct mr_manifest *m, const char *path, struct mr_err *e)
 	memset(m, 0, sizeof(*m));
 	if (text == NULL)
 		return -1;
-	return mr_manifest_parse(m, text, n, path != NULL ? path :
+	return parse(m, text, n, path != NULL ? path :
 	    "standard input", e);
 }
 

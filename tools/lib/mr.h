@@ -303,8 +303,8 @@ struct mr_member {
 	const char	*key, *value;
 };
 struct mr_entry {
-	char		 id[MR_ID_MAX + 1];	/* may be changed: it is written */
-	size_t		 at;			/* its place in the file, from 1 */
+	char		 id[MR_ID_MAX + 1];	/* what is written as its id */
+	size_t		 at;		/* its place in the file, from 1 */
 	struct mr_member *member;
 	size_t		 n;
 };
@@ -323,17 +323,12 @@ struct mr_manifest {
  * entries that are equal are folded, those of one id that differ refused. */
 int	mr_manifest_load(struct mr_manifest *m, const char *path,
 	    struct mr_err *e);
-/* The same from TEXT, N bytes and a NUL, which M takes over. */
-int	mr_manifest_parse(struct mr_manifest *m, char *text, size_t n,
-	    const char *path, struct mr_err *e);
 void	mr_manifest_free(struct mr_manifest *m);
 /* The text as Python writes it, {"models": [...]}; the caller frees. */
 char	*mr_manifest_text(const struct mr_manifest *m, size_t *len);
 /* Puts a copy of V, whose texts must outlive M, in place AT (from 0). */
 void	mr_manifest_add(struct mr_manifest *m, size_t at,
 	    const struct mr_entry *v);
-/* Where the text of a member's value begins, or NULL. */
-const char	*mr_entry_get(const struct mr_entry *v, const char *key);
 /* Sets a member, KEY free of escapes, to VALUE, which is JSON. */
 void	mr_entry_set(struct mr_manifest *m, struct mr_entry *v,
 	    const char *key, const char *value);

@@ -250,6 +250,7 @@ run(struct opts *o, size_t *len, struct mr_err *e)
 	char *text = NULL;
 	size_t i;
 
+	memset(m, 0, sizeof(m));
 	if (mr_catalog_load(&c, o->maps, none, 0, e) == -1)
 		return NULL;
 	for (i = 0; i < o->nbases; i++) {
