@@ -3,6 +3,7 @@
 # workspace; settings come from mk/settings.mk by the environment.
 set -euf
 again=${1-no}; set --	# "locked": this shell holds the lock
+release=		# "yes": the run is to end in one
 
 # "$@": the manifests and maps, as every tool takes them
 [ -z "$BASE_MANIFEST" ] || set -- "$@" -b "$BASE_MANIFEST"
@@ -29,6 +30,11 @@ identity() {
 		mv .state/identity.tmp .state/identity.json
 		return
 	}
+	[ -z "$release" ] || {
+		echo "release: the compiler could not be read:" \
+		    "the one that was last known is not enough" >&2
+		exit "$rc"
+	}
 	# a machine that is unfit will not be fit for any model
 	[ "$rc" -ne 2 ] || [ "$DEVICES" = local ] || exit 2
 	[ -e .state/identity.json ] || return 0
@@ -54,6 +60,7 @@ for goal in $GOALS; do
 	case $goal in
 	init|status|plan|verify) kind=$goal ;;
 	device-status) kind=$goal ;;
+	manifest|release) kind=$goal ;;
 	why/*|pin/*|cancel/*) kind=${goal%%/*} ;;
 	*) kind=run ;;
 	esac
@@ -64,7 +71,7 @@ for goal in $GOALS; do
 	alone=$kind
 done
 case $DRY$alone in
-ninit|npin|ncancel)
+ninit|npin|ncancel|nmanifest|nrelease)
 	echo "model-rebuild: a dry run does nothing for: $GOALS"
 	exit ;;
 esac
@@ -88,6 +95,12 @@ verify)
 	sha-verify -q "$list" || rc=$?
 	[ "$rc" -ne 0 ] || echo "verified: every recorded file holds"
 	exit "$rc" ;;
+manifest)
+	locked
+	# shellcheck source=mk/release.sh
+	. "$MK/release.sh"
+	version "$MANIFEST_VERSION" MANIFEST_VERSION
+	manifest "$@"; exit ;;
 esac
 case " $GOALS" in
 *" cancel/"*)
@@ -128,6 +141,14 @@ rm -rf .state/jobs .state/fetch .state/run
 # what the compiles of one run tell each other
 mkdir .state/run
 export MR_RUN=.state/run
+[ "$GOALS" != release ] || {
+	# a release is of all that can be built
+	release=yes GOALS=all
+	# shellcheck source=mk/release.sh
+	. "$MK/release.sh"
+	version "$MANIFEST_VERSION" MANIFEST_VERSION
+	version "$RELEASE_VERSION" RELEASE_VERSION
+}
 case " $GOALS" in
 *" all"*|*" compiled/"*|*" ready/"*|*" force"*) identity ;;
 esac
@@ -147,6 +168,14 @@ else
 	"${MAKE:-make}" -kf "$MK/rebuild.mk" $GOALS || rc=$?
 	step -s -r results -c .state/done -n "$total" -k "$current" \
 	    >.state/summary 2>&1 || rc=$?
+fi
+if [ -n "$release" ]; then
+	made=0
+	release "$@" >>.state/summary 2>&1 || made=$?
+	[ "$made" -eq 0 ] || {
+		echo "release: not made, status $made" >>.state/summary
+		[ "$rc" -ne 0 ] || rc=$made
+	}
 fi
 cat .state/summary
 [ -z "$NOTIFY" ] || sh -c "$NOTIFY" <.state/summary ||

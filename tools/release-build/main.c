@@ -141,27 +141,41 @@ keep_map(const struct release *r, struct mr_err *e)
 	return rc;
 }
 
+/* Is the backend one of a car's: its GPU, or one on its USB port? */
+static int
+of_a_car(struct mr_json record)
+{
+	const char *b;
+
+	b = mr_json_str(record, "backend", "");
+	return strncmp(mr_json_str(record, "device", ""), "local", 5) != 0 &&
+	    (strncmp(b, "QCOM", 4) == 0 || strncmp(b, "USB+AMD", 7) == 0);
+}
+
 /* what a person wants to know of the release */
 static void
 tell(const struct release *r)
 {
-	size_t i, parts = 0, cpu = 0;
+	size_t i, parts = 0, tests = 0;
 	uint64_t bytes = 0;
 
 	for (i = 0; i < r->n; i++) {
 		bytes += r->model[i].size;
 		parts += r->model[i].parts != 0;
-		cpu += strcmp(mr_json_str(r->model[i].record, "device", ""),
-		    "CPU") == 0;
+		tests += !of_a_car(r->model[i].record);
 	}
 	printf("%s: models: %zu, in parts: %zu, bytes: %llu, tinygrad %s, "
 	    "toolchain %.16s\n", r->final, r->n, parts,
 	    (unsigned long long)bytes,
 	    mr_json_str(r->model[0].record, "tinygrad", "?"),
 	    mr_json_str(r->model[0].record, "toolchain", ""));
-	if (cpu > 0)
-		printf("%s: compiled for a CPU, for tests and not for a car: "
-		    "%zu\n", r->final, cpu);
+	if (tests == 0)
+		return;
+	printf("%s: for tests, not compiled for a car:", r->final);
+	for (i = 0; i < r->n && tests < r->n; i++)
+		if (!of_a_car(r->model[i].record))
+			printf(" %s", r->model[i].id);
+	puts(tests == r->n ? " all" : "");
 }
 
 /* Makes the release; a status. */
