@@ -63,14 +63,20 @@ append(struct mr_manifest *m, const struct mr_manifest *extra,
     const struct mr_catalog *c)
 {
 	const char **ids;
-	size_t i, n = m->n;
+	size_t i;
+	char *lacks;
 
+	/* the ids move when M grows: so first look, then add */
 	ids = ids_of(m);
+	lacks = mr_malloc(extra->n + 1);
 	for (i = 0; i < extra->n; i++)
-		if (!is_in(extra->entry[i].id, ids, n) &&
-		    mr_catalog_find(c, extra->entry[i].id) != NULL)
-			mr_manifest_add(m, m->n, &extra->entry[i]);
+		lacks[i] = !is_in(extra->entry[i].id, ids, m->n) &&
+		    mr_catalog_find(c, extra->entry[i].id) != NULL;
 	free(ids);
+	for (i = 0; i < extra->n; i++)
+		if (lacks[i])
+			mr_manifest_add(m, m->n, &extra->entry[i]);
+	free(lacks);
 }
 
 /* What was built and has no entry would vanish in silence: refused. */
