@@ -128,6 +128,7 @@ ok 'an artifact for the examples' \
 ok 'an upload set for the examples' pkl-split -r results -i pop22 \
     -o ready-for-resources compiled/pop22.pkl
 cp compiled/pop22.pkl x.pkl
+cp "$root/catalog/imports-0.14.0.txt" .
 for f in vision policy; do
 	cp "onnx/pop22/pop22_driving_$f.onnx" "driving_$f.onnx"
 done

@@ -398,6 +398,53 @@ int	mr_slices_parse(struct mr_slices *s, const char *base64,
 	    struct mr_err *e);
 void	mr_slices_free(struct mr_slices *s);
 
+/* ---- imports.c: what artifacts may import; man/catalog.5 ---- */
+
+struct mr_imports;		/* a set of exact pairs */
+
+struct mr_imports	*mr_imports_new(void);
+void	mr_imports_free(struct mr_imports *l);
+/* Adds the pairs of a list. E begins with PATH; errno is ENOENT when there is
+ * no such file. */
+int	mr_imports_load(struct mr_imports *l, const char *path,
+	    struct mr_err *e);
+int	mr_imports_has(const struct mr_imports *l, const char *module,
+	    const char *name);
+/* ASCII identifiers: one; one or more with dots between. */
+int	mr_imports_name(const char *name);
+int	mr_imports_module(const char *module);
+
+/* ---- pickle.c: what a pickle imports; nothing is executed, push style ---- */
+
+struct mr_pickle;
+struct mr_import {
+	char		*module, *name;
+	uint64_t	 count;
+	int		 listed;	/* 0 if there is no list */
+};
+
+/* A scan of an artifact, in band or out of band. SIZE is its bytes, or
+ * UINT64_MAX when not known; LIST may be NULL and is borrowed. */
+struct mr_pickle	*mr_pickle_new(uint64_t size,
+	    const struct mr_imports *list);
+void	mr_pickle_free(struct mr_pickle *p);
+/* Feeds the next bytes. -1 as soon as the pickle is known to be malformed or
+ * hostile, and from then on, so that mr_pickle_end alone may be looked at. An
+ * import that is not on the list is no error. E does not name the file. */
+int	mr_pickle_feed(struct mr_pickle *p, const void *buf, size_t n,
+	    struct mr_err *e);
+/* How many of the bytes to come nobody looks at; the caller may seek over some
+ * or all of them and say so. */
+uint64_t	mr_pickle_skip(const struct mr_pickle *p);
+void	mr_pickle_skipped(struct mr_pickle *p, uint64_t n);
+/* Says that the input has ended. */
+int	mr_pickle_end(struct mr_pickle *p, struct mr_err *e);
+/* What it imports, after mr_pickle_end sorted by module and name; borrowed. */
+const struct mr_import	*mr_pickle_imports(const struct mr_pickle *p,
+	    size_t *n);
+/* The name of an opcode, as Python has it; NULL if there is none. */
+const char	*mr_pickle_opcode(unsigned char op);
+
 /* ---- text.c: text from foreign bytes; JSON output without libjq ---- */
 
 enum { MR_SHOWN = 65 };

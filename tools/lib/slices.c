@@ -644,20 +644,11 @@ op_frame(struct machine *m)
 static int
 op_other(struct machine *m, unsigned char op)
 {
-	static const struct {
-		unsigned char	 op;
-		const char	*name;
-	} code[] = {
-		{ 'i', "INST" }, { 'o', "OBJ" }, { 'b', "BUILD" },
-		{ 0x81, "NEWOBJ" }, { 0x92, "NEWOBJ_EX" }, { 0x82, "EXT1" },
-		{ 0x83, "EXT2" }, { 0x84, "EXT4" }, { 'P', "PERSID" },
-		{ 'Q', "BINPERSID" }, { 0x97, "NEXT_BUFFER" }
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(code) / sizeof(code[0]); i++)
-		if (code[i].op == op)
-			return bad(m, "opcode %s could run code", code[i].name);
+	/* INST, OBJ, BUILD, NEWOBJ, NEWOBJ_EX, EXT1, EXT2, EXT4, PERSID,
+	 * BINPERSID, NEXT_BUFFER */
+	if (op != 0 && strchr("iob\x81\x92\x82\x83\x84PQ\x97", op) != NULL)
+		return bad(m, "opcode %s could run code",
+		    mr_pickle_opcode(op));
 	return bad(m, "opcode 0x%02x has no place in a dict of slices", op);
 }
 
