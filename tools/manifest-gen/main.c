@@ -21,6 +21,16 @@ struct opts {
 	int		 quiet;
 };
 
+/* What the source maps say of a model. */
+struct source {
+	char	id[MR_ID_MAX + 1];	/* comes first: bsearch by id */
+	signed char gpu;	/* uses_external_gpu, -1: it is not said */
+};
+struct sources {
+	struct source	*v;	/* sorted by id */
+	size_t		 n;
+};
+
 static int
 usage(FILE *f)
 {
@@ -28,6 +38,44 @@ usage(FILE *f)
 	    "...\n"
 	    "                    -r RESULTS [-U OLD ID ...]\n", f);
 	return f == stdout ? mr_finish(MR_OK) : MR_UNFIT;
+}
+
+static int
+by_source(const void *a, const void *b)
+{
+	return strcmp(((const struct source *)a)->id,
+	    ((const struct source *)b)->id);
+}
+
+/* Reads the maps; what they hold besides is not kept in memory. */
+static int
+load_sources(struct sources *s, char *const maps[], struct mr_err *e)
+{
+	static char *none[] = { NULL };
+	struct mr_catalog c;
+	const struct mr_model *m;
+	size_t i;
+
+	if (mr_catalog_load(&c, maps, none, 0, e) == -1)
+		return -1;
+	s->n = c.n;
+	s->v = mr_malloc(c.n * sizeof(*s->v));
+	for (i = 0; i < c.n; i++) {
+		m = &c.models[i];
+		memcpy(s->v[i].id, m->id, strlen(m->id) + 1);
+		s->v[i].gpu = (signed char)(m->gpu_said ? m->gpu : -1);
+	}
+	if (s->n > 0)
+		qsort(s->v, s->n, sizeof(*s->v), by_source);
+	mr_catalog_free(&c);
+	return 0;
+}
+
+static const struct source *
+find_source(const struct sources *s, const char *id)
+{
+	return s->n == 0 ? NULL : bsearch(id, s->v, s->n, sizeof(*s->v),
+	    by_source);
 }
 
 /* ids of a manifest, sorted: which are there? */
@@ -60,7 +108,7 @@ is_in(const char *id, const char *const *ids, size_t n)
 /* Appends from EXTRA the entries of models that M lacks and a map has. */
 static void
 append(struct mr_manifest *m, const struct mr_manifest *extra,
-    const struct mr_catalog *c)
+    const struct sources *s)
 {
 	const char **ids;
 	size_t i;
@@ -71,7 +119,7 @@ append(struct mr_manifest *m, const struct mr_manifest *extra,
 	lacks = mr_malloc(extra->n + 1);
 	for (i = 0; i < extra->n; i++)
 		lacks[i] = !is_in(extra->entry[i].id, ids, m->n) &&
-		    mr_catalog_find(c, extra->entry[i].id) != NULL;
+		    find_source(s, extra->entry[i].id) != NULL;
 	free(ids);
 	for (i = 0; i < extra->n; i++)
 		if (lacks[i])
@@ -81,7 +129,7 @@ append(struct mr_manifest *m, const struct mr_manifest *extra,
 
 /* What was built and has no entry would vanish in silence: refused. */
 static int
-check_entries(const struct mr_manifest *m, const struct mr_catalog *c,
+check_entries(const struct mr_manifest *m, const struct sources *s,
     const struct opts *o, struct mr_err *e)
 {
 	struct artifact a;
@@ -90,14 +138,14 @@ check_entries(const struct mr_manifest *m, const struct mr_catalog *c,
 	int rc = 0;
 
 	ids = ids_of(m);
-	for (i = 0; rc == 0 && i < c->n; i++) {
-		if (is_in(c->models[i].id, ids, m->n))
+	for (i = 0; rc == 0 && i < s->n; i++) {
+		if (is_in(s->v[i].id, ids, m->n))
 			continue;
-		rc = read_artifact(&a, o->results, c->models[i].id, e);
+		rc = read_artifact(&a, o->results, s->v[i].id, e);
 		if (rc == 0 && a.there)
 			rc = mr_fail(e, "%s: it is built, and no manifest has "
 			    "an entry for it: add one to a file and name that "
-			    "with -b (EXTRA_MANIFEST)", c->models[i].id);
+			    "with -b (EXTRA_MANIFEST)", s->v[i].id);
 		free(a.name);
 	}
 	free(ids);
@@ -107,7 +155,7 @@ check_entries(const struct mr_manifest *m, const struct mr_catalog *c,
 /* Sets the members that say what the artifact is; drops older ones. */
 static void
 describe(struct mr_manifest *m, struct mr_entry *v, const struct artifact *a,
-    const struct mr_model *model, int digests)
+    const struct source *source, int digests)
 {
 	char text[MR_HEX + 2];
 
@@ -117,9 +165,9 @@ describe(struct mr_manifest *m, struct mr_entry *v, const struct artifact *a,
 	mr_entry_del(v, "artifact_urls");
 	if (!a->multipart)
 		mr_entry_del(v, "artifact_url");
-	if (model != NULL && model->gpu_said)
+	if (source != NULL && source->gpu != -1)
 		mr_entry_set(m, v, "uses_external_gpu",
-		    model->gpu ? "true" : "false");
+		    source->gpu ? "true" : "false");
 	if (!digests || !a->there)
 		return;
 	snprintf(text, sizeof(text), "%lld", (long long)a->size);
@@ -213,7 +261,7 @@ check_update(const struct mr_manifest *m, const struct opts *o,
 
 /* Makes M what the records say; its text, or NULL. */
 static char *
-make(struct mr_manifest *m, const struct mr_catalog *c, const struct opts *o,
+make(struct mr_manifest *m, const struct sources *s, const struct opts *o,
     size_t *len, struct mr_err *e)
 {
 	struct artifact *v;
@@ -231,7 +279,7 @@ make(struct mr_manifest *m, const struct mr_catalog *c, const struct opts *o,
 	if (rc == 0) {
 		for (i = 0; i < n; i++)
 			describe(m, &m->entry[i], &v[i],
-			    mr_catalog_find(c, m->entry[i].id), o->digests);
+			    find_source(s, m->entry[i].id), o->digests);
 		leave_out(m, v, o);
 		n = m->n;
 		if (o->old != NULL)
@@ -250,26 +298,25 @@ make(struct mr_manifest *m, const struct mr_catalog *c, const struct opts *o,
 static char *
 run(struct opts *o, size_t *len, struct mr_err *e)
 {
-	static char *none[] = { NULL };
 	struct mr_manifest m[FILES_MAX];
-	struct mr_catalog c;
+	struct sources s;
 	char *text = NULL;
 	size_t i;
 
 	memset(m, 0, sizeof(m));
-	if (mr_catalog_load(&c, o->maps, none, 0, e) == -1)
+	if (load_sources(&s, o->maps, e) == -1)
 		return NULL;
 	for (i = 0; i < o->nbases; i++) {
 		if (mr_manifest_load(&m[i], o->bases[i], e) == -1)
 			break;
 		if (i > 0)
-			append(&m[0], &m[i], &c);
+			append(&m[0], &m[i], &s);
 	}
-	if (i == o->nbases && check_entries(&m[0], &c, o, e) == 0)
-		text = make(&m[0], &c, o, len, e);
+	if (i == o->nbases && check_entries(&m[0], &s, o, e) == 0)
+		text = make(&m[0], &s, o, len, e);
 	while (i-- > 0)
 		mr_manifest_free(&m[i]);
-	mr_catalog_free(&c);
+	free(s.v);
 	return text;
 }
 
