@@ -68,6 +68,13 @@ ok "two policies, half precision, history in the warps, weights out of band" com
     --off-policy-onnx m/driving_off_policy.onnx --image-history-pipeline warp --out-of-band
 checked m.pkl m/driving_vision.onnx m/driving_on_policy.onnx m/driving_off_policy.onnx
 
+# ---- what they import is on the list of their tinygrad, and what Python says ----
+list=$root/catalog/imports-$(sed -n 's/^tinygrad==//p' "$root/tools/device/requirements.txt").txt
+for f in out/s_driving_tinygrad.pkl out/c_driving_tinygrad.pkl m.pkl; do
+	ok "$f: no import is unlisted" pkl-scan -a "$list" "$f"
+	ok "$f: the imports are those of pickletools" python3 "$here/pkl-scan.py" compare "$f"
+done
+
 # ---- models that must fail: before the capture, and by it ----
 bad() { onnx-gen "$2" -t -x "$1" -o "$T/$2-$1.onnx"; }
 for x in slices-beyond no-hidden-state no-slices no-wide-image; do bad $x vision; done

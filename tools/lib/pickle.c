@@ -137,7 +137,6 @@ struct mr_pickle {
 	uint64_t	 at;		/* of the opcode being executed */
 	uint64_t	 skip;		/* bytes to come that nobody looks at */
 	int		 framed;	/* out of band */
-	int		 stopped;
 	uint64_t	 nops, buffers;	/* buffers: still to come */
 
 	const unsigned char *in;	/* what is fed */
@@ -628,7 +627,6 @@ op_stop(struct mr_pickle *p)
 	if (p->frame != 0 && p->frame != p->pos)
 		return bad(p, "%" PRIu64 " bytes of the frame follow STOP",
 		    p->frame - p->pos);
-	p->stopped = 1;
 	p->at = p->pos;
 	if (p->end != UINT64_MAX && p->pos != p->end)
 		return bad(p, "%" PRIu64 " bytes follow STOP",
