@@ -48,7 +48,7 @@ ALL_LDFLAGS = $(HARDENLD) $(LIBPATHS) $(LDFLAGS)
 
 # ---- what is built; each tool links only what it needs ----
 TOOLS := git-blob graph-gen lfs-fetch lock-run manifest-gen models ns-rename \
-	onnx-meta onnx-stage pkl-scan pkl-split ref-pin release-build \
+	onnx-meta onnx-stage pkl-join pkl-scan pkl-split ref-pin release-build \
 	remote-compile sha-verify source-fetch step workspace-init
 LIBS_git-blob := -lgit2
 LIBS_graph-gen := -ljq -lcrypto -lpthread
@@ -58,6 +58,7 @@ LIBS_models := -ljq -lcrypto -lpthread
 LIBS_ns-rename := -ljq -lcrypto
 LIBS_onnx-meta :=
 LIBS_onnx-stage := -lcrypto -lpthread
+LIBS_pkl-join := -lcurl -lcrypto -lpthread
 LIBS_pkl-scan :=
 LIBS_pkl-split := -ljq -lcrypto -lpthread
 LIBS_ref-pin := -ljq -lcrypto

@@ -63,7 +63,7 @@ libraries() {
 	# shellcheck disable=SC2046 # names without blanks
 	awk 'BEGIN {
 		own["git2.h"] = "tools/git-blob"
-		own["curl"] = "tools/lfs-fetch"
+		own["curl"] = "tools/(lfs-fetch|pkl-join)"
 		own["jv.h"] = "tools/lib/json"
 		own["openssl"] = "tools/lib/sha256"
 		own["libssh"] = "tools/remote-compile"

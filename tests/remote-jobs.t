@@ -57,9 +57,9 @@ split='cd "$out"; split -b 40 -d -a 2 $f $f.p; sha256sum $f >$f.sha256; rm $f'
 does parts '' "f=$pkl; ($split)"
 exits 0 'a compiler that splits and deletes the whole'
 whole 1
-does parts '' "f=$pkl; ($split; sed -i s/^../zz/ \$f.sha256)"
+does parts '' "f=$pkl; ($split; sed -i s/^....../000000/ \$f.sha256)"
 exits 1 'a .sha256 that is not that of the parts'
-says 'sha256 says "?zz.*, yet the parts are ' '... is said'
+says 'sha256: says 000000.*, yet the parts are ' '... is said'
 none 1
 does parts '' "f=$pkl; ($split; rm \$f.p01)"
 exits 1 'a part that is missing'

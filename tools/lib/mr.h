@@ -113,6 +113,11 @@ int	mr_sha256_fd(int fd, char hex[MR_HEX], uint64_t *size);
 int	mr_sha256_file(const char *path, char hex[MR_HEX], uint64_t *size,
 	    struct mr_err *e);
 
+/* Reads a .sha256 file, one line "DIGEST  NAME" as sha256sum writes it, which
+ * must be of NAME; HEX is "" on failure. E does not name the file. */
+int	mr_sha256_line(const char *buf, size_t n, const char *name,
+	    char hex[MR_HEX], struct mr_err *e);
+
 /* ---- json.c: JSON, by libjq; strict UTF-8, no duplicate keys ---- */
 
 /* A value. A root (parse, load, new) is freed once with mr_json_free; what

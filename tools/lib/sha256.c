@@ -104,3 +104,33 @@ mr_sha256_file(const char *path, char hex[MR_HEX], uint64_t *size,
 	close(fd);
 	return rc;
 }
+
+int
+mr_sha256_line(const char *buf, size_t n, const char *name, char hex[MR_HEX],
+    struct mr_err *e)
+{
+	char shown[MR_SHOWN];
+	size_t k = strlen(name);
+
+	hex[0] = '\0';
+	if (n > 0 && buf[n - 1] == '\n')
+		n--;
+	if (n < MR_HEX + 1 || buf[MR_HEX - 1] != ' ' ||
+	    (buf[MR_HEX] != ' ' && buf[MR_HEX] != '*'))
+		return mr_fail(e, "\"%s\": wanted a sha256, two blanks and "
+		    "%.200s", mr_show(shown, buf, n), name);
+	memcpy(hex, buf, MR_HEX - 1);
+	hex[MR_HEX - 1] = '\0';
+	if (!mr_oid_ok(hex)) {
+		hex[0] = '\0';
+		return mr_fail(e, "\"%s\": wanted 64 lower-case hex digits",
+		    mr_show(shown, buf, MR_HEX - 1));
+	}
+	buf += MR_HEX + 1;
+	n -= MR_HEX + 1;
+	if (n == k && memcmp(buf, name, k) == 0)
+		return 0;
+	hex[0] = '\0';
+	return mr_fail(e, "is of \"%s\", wanted %.200s", mr_show(shown, buf, n),
+	    name);
+}

@@ -87,9 +87,9 @@ take_product(void *arg, const char *bytes, size_t n)
 	mr_progress_add(p->progress, n);
 }
 
-/* the first MR_HEX - 1 bytes of a file, NUL added */
+/* a .sha256 file, as far as one is read */
 struct digest {
-	char	text[MR_HEX];
+	char	text[512];
 	size_t	n;
 };
 
@@ -98,27 +98,32 @@ take_digest(void *arg, const char *bytes, size_t n)
 {
 	struct digest *d = arg;
 
-	if (n > MR_HEX - 1 - d->n)
-		n = MR_HEX - 1 - d->n;
+	if (n > sizeof(d->text) - d->n)
+		n = sizeof(d->text) - d->n;
 	memcpy(d->text + d->n, bytes, n);
 	d->n += n;
 }
 
-/* Does the digest that came with the parts agree, "HEX  NAME"? 0 if F is not
- * what the device hashed. */
+/* Does the digest that came with the parts agree? 0 if F is not what the
+ * device hashed. */
 static int
 agrees(const struct file *f, const char *hex)
 {
 	struct digest d = { "", 0 };
-	char shown[MR_SHOWN];
+	char says[MR_HEX], *name;
+	struct mr_err e;
 
 	if (!get(f, take_digest, &d))
 		return 0;
-	if (strcmp(d.text, hex) == 0)
-		return 1;
+	name = mr_fmt("%s_driving_tinygrad.pkl", o.id);
+	if (mr_sha256_line(d.text, d.n, name, says, &e) == 0) {
+		free(name);
+		if (strcmp(says, hex) == 0)
+			return 1;
+		mr_fail(&e, "says %s, yet the parts are %s", says, hex);
+	}
 	job_failed();
-	give_up(MODEL, MR_NO, "%s says %s, yet the parts are %s", f->name,
-	    mr_show(shown, d.text, d.n), hex);
+	give_up(MODEL, MR_NO, "%s: %s", f->name, e.text);
 }
 
 /* room for SIZE bytes here? */
