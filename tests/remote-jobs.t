@@ -146,18 +146,18 @@ if [ "$(id -u)" -eq 0 ]; then
 	umount "$jobs"
 
 	begin
-	mkdir "$T/home"
-	mount -t tmpfs -o size=50m small "$T/home" || fail 'no tmpfs'
-	cp -a . "$T/home" && cd "$T/home" || exit 2
+	mkdir "$T/tight"
+	mount -t tmpfs -o size=50m small "$T/tight" || fail 'no tmpfs'
+	cp -a . "$T/tight" && cd "$T/tight" || exit 2
 	run rc
 	exits 2 'no space at home'
 	says 'no space here: .*the result stays on the device' '... is said'
 	none 1
-	mount -o remount,size=200m "$T/home"
+	mount -o remount,size=200m "$T/tight"
 	run rc
 	exits 0 '... and when there is room again'
 	whole 1
-	cd "$T" && umount "$T/home"
+	cd "$T" && umount "$T/tight"
 fi
 
 # ---- others on the device ----

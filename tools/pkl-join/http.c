@@ -13,21 +13,21 @@
 enum {
 	HOPS = 5,		/* redirects */
 	PAUSE_MAX = 30,		/* seconds between two tries */
-	ERROR_MAX = 1 << 16	/* bytes of an error page that are passed over */
+	ERROR_MAX = 1 << 16	/* bytes of an error page that may come */
 };
 
-/* one answer */
+/* one file on its way, by one answer or several */
 struct answer {
-	CURL			*curl;
-	const struct taker	*to;
-	uint64_t		 size;		/* of the file, as was told */
-	uint64_t		 got;		/* bytes handed on, of all tries */
-	uint64_t		 skip;		/* of this answer: had already */
-	uint64_t		 junk;		/* bytes of an error page */
-	long			 code;
-	struct mr_err		*e;
-	int			 refused;	/* by the taker */
-	int			 overlong;
+	CURL		*curl;
+	const struct taker *to;
+	uint64_t	 size;		/* of the file, as was told */
+	uint64_t	 got;		/* bytes handed on, of all tries */
+	uint64_t	 skip;		/* of this answer: had already */
+	uint64_t	 junk;		/* bytes of an error page */
+	long		 code;
+	struct mr_err	*e;
+	int		 refused;	/* by the taker */
+	int		 overlong;
 };
 
 static int
