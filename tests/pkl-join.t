@@ -100,7 +100,7 @@ refused 1 "$n: sha256 is $digest, wanted $other" 'another digest, whole' -s $oth
 # ---- .sha256 files ----
 sums() {
 	fresh
-	printf "$1" >$n.sha256
+	printf %b "$1" >$n.sha256
 	refused 1 "$n.sha256: $2" "a digest line: $1"
 }
 sums '' '"": wanted a sha256, two blanks and '$n

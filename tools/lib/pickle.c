@@ -39,8 +39,7 @@ static const char *const refusal_text[] = {
 	[CALLS] = "could run code, and occurs in no artifact",
 	[REGISTRY] = "imports by a number: the name is not known",
 	[PERSISTENT] = "asks the loader for an object: which, is not known",
-	[CHOOSES] = "chooses its memo slot, which may be written twice: wanted"
-	    " MEMOIZE",
+	[CHOOSES] = "chooses its memo slot, maybe one in use: wanted MEMOIZE",
 	[OLDER] = "is of an older protocol, in which it could run code"
 };
 

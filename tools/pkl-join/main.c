@@ -76,13 +76,13 @@ wrong(const struct joined *j, const struct set *set, const char *base,
 static int
 room(const char *path, uint64_t size)
 {
-	uint64_t free;
+	uint64_t left;
 
-	if (size == UINT64_MAX || mr_space(path, &free) == -1 ||
-	    free >= size + MARGIN)
+	if (size == UINT64_MAX || mr_space(path, &left) == -1 ||
+	    (left >= MARGIN && left - MARGIN >= size))
 		return 1;
-	warnx("%s: no space: %llu bytes are free, wanted %llu", path,
-	    (unsigned long long)free, (unsigned long long)(size + MARGIN));
+	warnx("%s: no space: %llu bytes are free, wanted %llu and %d more",
+	    path, (unsigned long long)left, (unsigned long long)size, MARGIN);
 	return 0;
 }
 
