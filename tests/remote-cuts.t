@@ -37,7 +37,7 @@ cuts=${CUTS:-40} i=0 dropped=0 bad='' many=0
 while [ "$i" -lt "$cuts" ]; do
 	i=$((i + 1))
 	: >"$D/calls"
-	behind -v "v$i" -R 9 -t 20
+	behind -v "v$i" -R 9 -t $((20 * slack))
 	moment "$span"
 	first=$ms
 	cut_link

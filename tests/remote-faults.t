@@ -111,7 +111,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	cp "$T/big/record" results/one_source.json
 	mkdir -p "$jobs"
 	mount -t tmpfs -o size=30m small "$jobs" || fail 'no tmpfs'
-	run rc -t 10
+	run rc -t $((10 * slack))
 	exits 2 'no space in mid-upload'
 	says 'cannot take this model: .*cannot be written: no space' '... is said'
 	is "$(grep -c again "$err")" 0 '... at once'

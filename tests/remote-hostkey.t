@@ -38,7 +38,7 @@ line() {
 }
 print_of() { ssh-keygen -lf "$S/$1.pub" | cut -d' ' -f2; }
 ask() {
-	run remote-compile -I -c "$S/config" -a 127.0.0.1 -p "$D" -t 10 \
+	run remote-compile -I -c "$S/config" -a 127.0.0.1 -p "$D" -t $((10 * slack)) \
 	    -D "127.0.0.1:$port" "$@" </dev/null
 }
 # cure: runs the command that the last message ends with
@@ -217,7 +217,7 @@ cat >"$D/on-compile" <<EOF
 while [ ! -e "$S/go" ]; do sleep 0.05; done
 EOF
 run_compile() {
-	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 -t 20 \
+	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 -t $((20 * slack)) \
 	    -D "127.0.0.1:$port" -f split -v v0 -r results one </dev/null
 }
 run_compile >"$out" 2>"$err" &
@@ -255,7 +255,7 @@ locked() {
 	cp "$S/locked.pub" "$S/authorized_keys"
 	config "IdentityFile $S/locked"
 	run python3 "$here/on-terminal.py" 20 remote-compile -I \
-	    -c "$S/config" -a 127.0.0.1 -p "$D" -t 10 -D "127.0.0.1:$port"
+	    -c "$S/config" -a 127.0.0.1 -p "$D" -t $((10 * slack)) -D "127.0.0.1:$port"
 	exits 2 "$text: is skipped"
 	prints 'no key was accepted' '... and said'
 	is "$(grep -ic 'passphrase\|password' "$out")" 0 '... without a prompt'
@@ -298,7 +298,7 @@ for word in unfit again note tell; do
 	printf 'echo mr-have; read -r x; echo ready; printf "%s \\033]0;x\\007\\302\\233y\\n"; read -r x; echo end\n' \
 	    "$word" >"$S/rude"
 	server ed25519 -o "ForceCommand=sh $S/rude"
-	run remote-compile -S -c "$S/config" -a 127.0.0.1 -p "$D" -t 10 \
+	run remote-compile -S -c "$S/config" -a 127.0.0.1 -p "$D" -t $((10 * slack)) \
 	    -D "127.0.0.1:$port" </dev/null
 	is "$(cat "$out" "$err" | grep -c ']0;x') $(cat "$out" "$err" |
 	    tr -d '\n -~' | wc -c | tr -d ' ')" '1 0' \

@@ -71,12 +71,12 @@ for change in 'echo "# 2" >>selfdrive/modeld/compile_modeld.py' \
 	says 'compiler changed during the compile' '... is said'
 	none 1
 done
-does 'leaves a daemon' 'setsid sleep 30 &'
+does 'leaves a daemon' "setsid sleep $((30 * slack)) &"
 exits 0 'a compiler that leaves a daemon behind'
 begun=$(date +%s)
 run rc -F
 exits 0 '... and the next compile'
-is "$(($(date +%s) - begun < 15))" 1 '... does not wait for its end'
+is "$(($(date +%s) - begun < 15 * slack))" 1 '... does not wait for its end'
 echo 'rev = 1' >"$D/tinygrad_repo/tinygrad/__init__.py"
 
 # ---- is the device fit? ----
@@ -135,7 +135,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	# the compile itself fills it, and a little room is left or none
 	echo 'head -c 300m /dev/zero >"$out/fill" 2>/dev/null || :
 	head -c 4096 /dev/zero >>"$out/fill" 2>/dev/null || :' >"$D/after-compile"
-	run rc -t 10
+	run rc -t $((10 * slack))
 	exits 2 '... nor for the result'
 	says 'no space on the device for the result' '... is said'
 	none 1

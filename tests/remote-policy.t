@@ -20,7 +20,7 @@ compile() {
 	name=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	run $client remote-compile -c "$S/config" -p "$D" -P 0 -R 0 -t 10 \
+	run $client remote-compile -c "$S/config" -p "$D" -P 0 -R 0 -t $((10 * slack)) \
 	    -D "$name" -f split -v v0 -r results "$@" one </dev/null
 }
 # refused NAME REGEX TEXT [OPTION...]: status 2, said, and nothing was sent

@@ -29,9 +29,9 @@ up() {
 down() {
 	kids=$(ssh_children "$1")
 	kill "$(cat "$S/$1.pid")"
+	wait_for 100 test ! -e "$S/$1.pid"
 	# shellcheck disable=SC2086 # words
 	[ -z "$kids" ] || kill $kids 2>/dev/null
-	wait_for 100 test ! -e "$S/$1.pid"
 }
 
 python3 "$here/fabricate.py" base 8 || exit 2
@@ -53,7 +53,7 @@ compile() {
 	id=$1 format=split
 	shift
 	[ "$id" != m1 ] || format=supercombo
-	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 -R 1 -t 20 \
+	remote-compile -c "$S/config" -a 127.0.0.1 -p "$D" -P 0 -R 1 -t $((20 * slack)) \
 	    -D "$devices" -f $format -v v0 -r results "$@" "$id" </dev/null
 }
 # all ID...: compiled at once; their output in one file, the worst in $status
@@ -70,7 +70,7 @@ all() {
 	for id; do cat "$T/$id.log"; done >"$err"
 }
 ask() {
-	run remote-compile -I -c "$S/config" -a 127.0.0.1 -p "$D" -t 20 \
+	run remote-compile -I -c "$S/config" -a 127.0.0.1 -p "$D" -t $((20 * slack)) \
 	    -D "$devices"
 }
 starts() { grep -c ^start "$1/calls" || :; }
@@ -273,7 +273,10 @@ is "$(wc -l <"$T/held" | tr -d ' ')" 2 '... it waits'
 begin
 devices='a'
 mkdir -p "$A/compiledmodels/jobs"
-flock "$A/compiledmodels/jobs/device.lock" sleep 3 &
+rm -f "$T/held"
+flock "$A/compiledmodels/jobs/device.lock" \
+    sh -c "echo >'$T/held'; sleep $((3 * slack))" &
+wait_for 100 test -e "$T/held"
 run compile m0 -w 1
 exits 111 'a device that others keep busy'
 says '^remote-compile: a: left out: another compile holds the device' '... is said'
@@ -300,11 +303,11 @@ is "$(cat "$A/calls" "$B/calls" | grep -c ^start)" 1 '... is not tried again'
 begin
 devices='b'
 echo 'while [ ! -e go ]; do sleep 0.1; done' >"$B/on-compile"
-compile m0 -t 4 -R 1 >"$out" 2>"$err" &
+compile m0 -t $((4 * slack)) -R 1 >"$out" 2>"$err" &
 job=$!
 wait_for 100 grep -q start "$B/calls"
 for _ in 1 2; do
-	sleep 8.5
+	sleep $((9 * slack))
 	# shellcheck disable=SC2046 # words
 	kill $(ssh_children b)
 done

@@ -181,7 +181,7 @@ behind
 first=$bg
 cd "$T/other" || exit 2
 err=$T/.err4
-behind -t 10
+behind -t $((10 * slack))
 second=$bg
 wait "$first"
 is $? 0 'two uploads of one file: the first'

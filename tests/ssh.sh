@@ -62,7 +62,7 @@ hosts_entry() {
 }
 # wait_for TENTHS COMMAND...: until it succeeds
 wait_for() {
-	left=$1
+	left=$(($1 * slack))
 	shift
 	until "$@"; do
 		[ "$left" -gt 0 ] || return 1
