@@ -4,10 +4,12 @@
     check_artifact.py ARTIFACT ONNX...
 
 Loads the artifact with tinygrad (so run it in a fresh process, one artifact
-each), runs the captured policy for several steps and both warps on random
-inputs, and compares: the metadata with this program's own reading of the ONNX
-files; the outputs with its own evaluation of them in numpy, its own queues of
-images, features and desires; the warps with its own sampling of the frames.
+each), runs the captured policy from 20 seeds and both warps on random inputs,
+and compares: the metadata with this program's own reading of the ONNX files;
+the outputs with its own evaluation of them in numpy, in double precision, and
+with its own queues of images, features and desires; the warps with its own
+sampling of the frames. The relative error of a value is its difference by the
+wanted one, or by the root mean square of that output where this is larger.
 It shares no code with tools/device. One line for each check; status 0 or 1.
 """
 import base64
@@ -25,7 +27,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 CAMERAS = ((1928, 1208), (1344, 760))
-STEPS = 6
+SEEDS = 20
+STEPS = 2       # from each: random histories, then one that was pushed on
+LARGEST = {False: 1e-3, True: 2e-2}     # relative error, by half precision
 failures = 0
 
 
@@ -92,6 +96,7 @@ class Onnx:
     graph = one(model, 7)
     properties = {text(one(p, 1)): text(one(p, 2)) for p in every(model, 14)}
     self.weights = {text(one(t, 8)): self.tensor(t) for t in every(graph, 5)}
+    self.half = any(one(t, 2) == 10 for t in every(graph, 5))
     self.nodes = every(graph, 1)
     self.metadata = {
       "model_checkpoint": properties.get("model_checkpoint"),
@@ -108,7 +113,8 @@ class Onnx:
   @staticmethod
   def tensor(t):
     kind = {1: "<f4", 7: "<i8", 10: "<f2"}[one(t, 2)]
-    return np.frombuffer(one(t, 9), kind).reshape(every(t, 1))
+    values = np.frombuffer(one(t, 9), kind).reshape(every(t, 1))
+    return values if kind == "<i8" else values.astype(np.float64)
 
   def run(self, inputs):
     """The value of `outputs`: just the operators that the test models use."""
@@ -127,7 +133,7 @@ def operator(kind, x, a):
   axis = a.get("axis", 0)
   axis -= (axis >> 63) << 64    # a negative varint
   if kind == "Cast":
-    return x[0].astype({1: np.float32, 10: np.float16}[a["to"]])
+    return x[0].astype({1: np.float32, 10: np.float16}[a["to"]]).astype(np.float64)
   if kind == "Concat":
     return np.concatenate(x, axis=axis)
   if kind == "Softmax":
@@ -197,15 +203,15 @@ def frame_bytes(width, height):
 class History:
   """The last frames, features or desires, oldest first; new ones at the end."""
 
-  def __init__(self, length, *shape, kind=np.float32):
-    self.queue = np.zeros((length, *shape), kind)
+  def __init__(self, values):
+    self.queue = values
 
   def push(self, value):
     self.queue = np.concatenate([self.queue[1:], value.reshape(1, *self.queue.shape[1:])])
     return self.queue
 
 
-def check_policy(artifact, onnx, rng):
+def check_policy(artifact, onnx):
   supercombo = artifact["model_type"] == "supercombo"
   order = artifact.get("policy_order", [])
   eyes = onnx["model" if supercombo else "vision"]
@@ -221,44 +227,57 @@ def check_policy(artifact, onnx, rng):
   sizes = [shapes[desire][2], *(math.prod(s) for s in rest.values())]
   hidden = eyes.metadata["output_slices"]["hidden_state"]
 
-  frames = [History(skip * (images[1] // 6 - 1) + 1, 6, *images[2:], kind=np.uint8) for _ in (road, wide)]
-  features = History(skip * steps if supercombo else skip * (steps - 1) + 1, width)
-  pulses = History(skip * shapes[desire][1], shapes[desire][2])
-  vector = np.zeros(sum(sizes), np.float32)
-  queues = {"feat_q": tensor(features.queue[:, None]), "desire_q": tensor(pulses.queue[:, None]),
-            "packed_npy_inputs": tensor(vector, "NPY")}
   in_policy = artifact["image_history_pipeline"] == "policy"
-  if in_policy:
-    queues |= {"img_q": tensor(frames[0].queue), "big_img_q": tensor(frames[1].queue)}
-  check(set(artifact["policy_input_keys"]) == set(queues), f"policy_input_keys are {', '.join(sorted(queues))}")
+  names = ["model"] if supercombo else ["vision", *order]
+  lasting = ["feat_q", "desire_q", "packed_npy_inputs", *(["img_q", "big_img_q"] if in_policy else [])]
+  check(set(artifact["policy_input_keys"]) == set(lasting), f"policy_input_keys are {', '.join(sorted(lasting))}")
 
-  worst, finite, outputs = 0.0, True, None
-  for _ in range(STEPS):
+  def begin(rng):
+    """Random histories, and the tensors that the artifact keeps them in."""
+    past = skip * (images[1] // 6 - 1) + 1, 6, *images[2:]
+    frames = [History(rng.integers(0, 256, past, dtype=np.uint8)) for _ in (road, wide)]
+    features = History(rng.standard_normal((skip * steps if supercombo else skip * (steps - 1) + 1, width), np.float32))
+    pulses = History(rng.standard_normal((skip * shapes[desire][1], shapes[desire][2]), np.float32))
+    vector = np.zeros(sum(sizes), np.float32)
+    queues = {"feat_q": tensor(features.queue[:, None]), "desire_q": tensor(pulses.queue[:, None]),
+              "packed_npy_inputs": tensor(vector, "NPY")}
+    if in_policy:
+      queues |= {"img_q": tensor(frames[0].queue), "big_img_q": tensor(frames[1].queue)}
+    return frames, features, pulses, vector, queues
+
+  def step(rng, frames, features, pulses, vector, queues):
+    """What the artifact gives for new inputs, and what the ONNX files do."""
     warped = rng.integers(0, 256, (2, 6, *images[2:]), dtype=np.uint8)
     vector[:] = rng.standard_normal(vector.shape, np.float32)
     seen = {k: f.push(w)[::skip].reshape(images) for k, f, w in zip((road, wide), frames, warped)}
     new = {"warped": tensor(warped)} if in_policy else {"img": tensor(seen[road]), "big_img": tensor(seen[wide])}
     outputs = [t.numpy() for t in artifact["run_policy"](**queues, **new)]
-
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     inputs = {k: p.reshape(s) for (k, s), p in zip(rest.items(), parts[1:])}
     grouped = pulses.push(parts[0]).reshape(-1, skip, sizes[0]).max(axis=1)
     inputs[desire] = grouped.reshape(shapes[desire])
     if supercombo:
       inputs["features_buffer"] = features.push(inputs.pop("prev_feat"))[::skip].reshape(shapes["features_buffer"])
-      wanted = [mind.run(seen | inputs)]
-    else:
-      vision = eyes.run(seen)
-      inputs["features_buffer"] = features.push(vision[:, hidden])[::skip].reshape(shapes["features_buffer"])
-      wanted = [vision, *(onnx[name].run(inputs) for name in order)]
-    finite = finite and all(np.isfinite(o).all() for o in outputs)
-    worst = max([worst, *(float(np.abs(o - w).max()) for o, w in zip(outputs, wanted, strict=True))])
-  names = ["model"] if supercombo else ["vision", *order]
-  check(all(o.shape == onnx[n].metadata["output_shapes"]["outputs"] for n, o in zip(names, outputs, strict=True)),
-        f"run_policy gives {', '.join(f'{n} {list(o.shape)}' for n, o in zip(names, outputs))}")
-  check(finite, f"its outputs are finite for {STEPS} steps")
-  half = any(w.dtype == np.float16 for m in onnx.values() for w in m.weights.values())
-  check(worst < (0.05 if half else 1e-3), f"they are those of the ONNX files in numpy (greatest difference {worst:.1e})")
+      return outputs, [mind.run(seen | inputs)]
+    vision = eyes.run(seen)
+    inputs["features_buffer"] = features.push(vision[:, hidden])[::skip].reshape(shapes["features_buffer"])
+    return outputs, [vision, *(onnx[name].run(inputs) for name in order)]
+
+  worst, finite, shaped = 0.0, True, True
+  for seed in range(SEEDS):
+    rng = np.random.default_rng(seed)
+    state = begin(rng)
+    for _ in range(STEPS):
+      for name, got, wanted in zip(names, *step(rng, *state), strict=True):
+        shaped &= got.shape == onnx[name].metadata["output_shapes"]["outputs"] == wanted.shape
+        finite &= bool(np.isfinite(got).all())
+        scale = np.maximum(np.abs(wanted), np.sqrt(np.mean(wanted ** 2)))
+        worst = max(worst, float((np.abs(got - wanted) / scale).max())) if shaped and finite else math.inf
+  half = any(m.half for m in onnx.values())
+  check(shaped, f"run_policy gives what {', '.join(names)} declare")
+  check(finite, f"its outputs are finite from {SEEDS} seeds")
+  check(worst <= LARGEST[half], f"they are those of the ONNX files in numpy: float{16 if half else 32}, {SEEDS} seeds, "
+        f"maximum relative error {worst:.1e}, at most {LARGEST[half]:.0e}")
 
 
 def check_warp(artifact, camera, rng):
@@ -321,7 +340,7 @@ def main(path, sources):
     width = model.metadata["output_shapes"]["outputs"][-1]
     check(all((s.stop or 0) <= width for s in model.metadata["output_slices"].values()), f"slices of {name} lie inside")
   rng = np.random.default_rng(7)
-  check_policy(artifact, onnx, rng)
+  check_policy(artifact, onnx)
   for camera in CAMERAS:
     check(camera in artifact, f"has a warp for {camera[0]}x{camera[1]}")
     if camera in artifact:
