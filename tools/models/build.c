@@ -3,104 +3,16 @@
 
 #include <err.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "models.h"
 
-extern char **environ;
-
 enum {
 	HEADROOM = 16 << 20,	/* bytes of an artifact over its weights */
 	ARGS = 32
 };
-
-static volatile sig_atomic_t child;	/* the backend's pid while it runs */
-static volatile sig_atomic_t caught;	/* the signal that ended us */
-
-static void
-pass_on(int sig)
-{
-	caught = sig;
-	if (child > 0)
-		kill((pid_t)child, SIGTERM);
-}
-
-static void
-catch(void)
-{
-	static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
-	struct sigaction sa, was;
-	size_t i;
-
-	memset(&sa, 0, sizeof(sa));
-	sa.sa_handler = pass_on;
-	sigemptyset(&sa.sa_mask);
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-		sigaction(signals[i], NULL, &was);
-		if (was.sa_handler != SIG_IGN)	/* nohup */
-			sigaction(signals[i], &sa, NULL);
-	}
-}
-
-/* one "NAME=VALUE" per pair of A and B; the caller frees each and all */
-static char **
-environment(const struct pair *a, const struct pair *b)
-{
-	char **v;
-	size_t i, n = 0;
-
-	for (i = 0; a[i].name != NULL; i++)
-		n++;
-	for (i = 0; b[i].name != NULL; i++)
-		n++;
-	v = mr_malloc((n + 1) * sizeof(*v));
-	n = 0;
-	for (i = 0; a[i].name != NULL; i++)
-		v[n++] = mr_fmt("%s=%s", a[i].name, a[i].value);
-	for (i = 0; b[i].name != NULL; i++)
-		v[n++] = mr_fmt("%s=%s", b[i].name, b[i].value);
-	v[n] = NULL;
-	return v;
-}
-
-/* runs ARGV with nothing but ENV around it */
-static int
-run_backend(const char *const *argv, char **env, const char *id)
-{
-	char **ours = environ;
-	pid_t pid;
-	int status;
-
-	catch();
-	fflush(stdout);
-	environ = env;
-	pid = mr_spawn(argv, -2, -1, -1, 0);
-	environ = ours;
-	if (pid == -1) {
-		warn("%s", argv[0]);
-		return MR_UNFIT;
-	}
-	child = pid;
-	if (caught)
-		kill(pid, SIGTERM);
-	status = mr_wait(pid, 0);
-	child = 0;
-	if (caught) {	/* die as if we had not waited */
-		signal(caught, SIG_DFL);
-		raise(caught);
-	}
-	if (status > 128) {
-		warnx("%s: the compiler was killed by signal %d", id,
-		    status - 128);
-		return MR_UNFIT;
-	}
-	if (status != MR_OK)
-		warnx("%s: the compiler ended with status %d", id, status);
-	return status == MR_OK || status == MR_NO ? status : MR_UNFIT;
-}
 
 /* the compile script's option for the Ith source */
 static const char *
@@ -123,20 +35,10 @@ compile(const struct job *j, const struct plan *p, const struct place *place,
     const char *artifact)
 {
 	const char *argv[ARGS];
-	struct pair *pinned, *kept;
-	struct mr_err e;
-	char *script, **env;
+	char *script, *what;
 	size_t n = 0, i;
 	int status;
 
-	if ((pinned = env_pinned(place, p->supercombo, &e)) == NULL) {
-		warnx("%s", e.text);
-		return MR_UNFIT;
-	}
-	kept = env_kept(place);
-	env = environment(kept, pinned);
-	pairs_free(kept);
-	pairs_free(pinned);
 	script = mr_fmt("%s/compile_modeld.py", place->scripts);
 	argv[n++] = place->python;
 	argv[n++] = script;
@@ -162,10 +64,10 @@ compile(const struct job *j, const struct plan *p, const struct place *place,
 		argv[n++] = p->version;
 	}
 	argv[n] = NULL;
-	status = run_backend(argv, env, j->id);
-	for (i = 0; env[i] != NULL; i++)
-		free(env[i]);
-	free(env);
+	what = mr_fmt("%s: the compiler", j->id);
+	status = backend_run(argv, place, p->supercombo, what);
+	backend_end();
+	free(what);
 	free(script);
 	return status;
 }

@@ -66,6 +66,15 @@ struct pair	*env_pinned(const struct place *p, int supercombo,
 struct pair	*env_kept(const struct place *p);
 void	pairs_free(struct pair *v);
 
+/* ---- backend.c: the Python program that does the work ---- */
+
+/* Runs ARGV, a program of PLACE, with the environment of a compile; WHAT it is
+ * called. A signal that ends us ends it first. Statuses as a tool's. */
+int	backend_run(const char *const *argv, const struct place *place,
+	    int supercombo, const char *what);
+/* If a signal came meanwhile, dies of it; what is to be undone is, by then. */
+void	backend_end(void);
+
 /* ---- identity.c: a digest of everything that decides the bytes ---- */
 
 /* Prints the identity as one line of JSON. */
