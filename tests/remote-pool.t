@@ -250,7 +250,7 @@ ok '... kill -9 frees it' wait_for 10 flock -n "$slot" true
 devices='a b'
 compile m0 >"$out" 2>"$err" &
 job=$!
-sleep 0.5
+wait_for 100 grep -q 'compiled on b already' "$err"
 : >"$B/go"
 wait $job
 status=$?
