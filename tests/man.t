@@ -106,7 +106,7 @@ ln -s "$root" "$T/home/model-rebuild"
 ln -s "$BIN" "$T/readme/build/bin"
 sh "$root/tests/fixtures/upstream.sh" "$up" && standin 1 || exit 2
 cp -R "$up" "$T/readme/build/demo"
-HOME=$T/home GIT_CONFIG_NOSYSTEM=1 MR_DEVICE_ROOT=$device MR_PYTHON=/bin/sh
+HOME=$T/home GIT_CONFIG_NOSYSTEM=1 MR_DEVICE_ROOT=$device MR_PYTHON=$device/python3
 ref=$(sed -n 's/^split //p' "$up/refs")
 export HOME GIT_CONFIG_NOSYSTEM MR_DEVICE_ROOT MR_PYTHON ref
 cd "$T/sample" || exit 2

@@ -21,8 +21,8 @@ pass_on(int sig)
 		kill((pid_t)child, SIGTERM);
 }
 
-static void
-catch(void)
+void
+backend_catch(void)
 {
 	static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
 	struct sigaction sa, was;
@@ -91,7 +91,7 @@ backend_run(const char *const *argv, const struct place *place,
 		return MR_UNFIT;
 	}
 	kept = env_kept(place);
-	catch();
+	backend_catch();
 	pid = start(argv, environment(kept, pinned));
 	pairs_free(kept);
 	pairs_free(pinned);

@@ -13,6 +13,7 @@ struct options {
 	struct job	 job;
 	const char	*dynamic;	/* the NAME of --NAME */
 	const char	*artifact;	/* of --split-artifact */
+	const char	*validate;	/* an artifact to be tried */
 	int		 list, identity;
 };
 
@@ -29,6 +30,8 @@ usage(FILE *f)
 	    "       models --list [--input-dir DIR]\n"
 	    "       models --split-artifact FILE [--output-dir DIR] "
 	    "[--chunk-size-mib N]\n"
+	    "       models --validate FILE --model ID [--version vN] "
+	    "[--output-dir DIR]\n"
 	    "       models --identity [--image-history-pipeline "
 	    "policy|warp]\n", f);
 	return f == stdout ? mr_finish(MR_OK) : MR_UNFIT;
@@ -103,6 +106,7 @@ option(struct options *o, char *const argv[], int *i, const char **chunk)
 		{ "--version", &o->job.version },
 		{ "--image-history-pipeline", &o->job.pipeline },
 		{ "--split-artifact", &o->artifact },
+		{ "--validate", &o->validate },
 		{ "--chunk-size-mib", chunk },
 	};
 	size_t k;
@@ -292,6 +296,8 @@ act(const struct options *o, const char *argv0)
 		    "is staged");
 		return MR_UNFIT;
 	}
+	if (o->validate != NULL)
+		return validate(&o->job, o->validate, argv0);
 	return build(&o->job, argv0);
 }
 

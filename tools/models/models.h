@@ -40,6 +40,7 @@ struct place {
 	char	*bin;		/* the folder of this program */
 	char	*root;		/* the device root, or NULL */
 	char	*scripts;	/* the folder of compile_modeld.py */
+	char	*drivers;	/* that of our own, or NULL */
 	char	*python;
 	char	*tinygrad;	/* the package's folder */
 	char	*version;	/* of tinygrad */
@@ -72,6 +73,8 @@ void	pairs_free(struct pair *v);
  * called. A signal that ends us ends it first. Statuses as a tool's. */
 int	backend_run(const char *const *argv, const struct place *place,
 	    int supercombo, const char *what);
+/* From now on a signal is kept for backend_end. */
+void	backend_catch(void);
 /* If a signal came meanwhile, dies of it; what is to be undone is, by then. */
 void	backend_end(void);
 
@@ -123,5 +126,28 @@ int	split(const char *bin, const char *path, const char *out,
 
 /* Statuses as a tool's; it says what goes wrong. */
 int	build(const struct job *j, const char *argv0);
+
+/* ---- switch.c: the car's choice of model, for a while ---- */
+
+struct switched {
+	int	 on;		/* there is a car whose choice is switched */
+	int	 lock;
+	char	*dir;		/* of the journal */
+	char	*params, *models;	/* the car's folders */
+	char	*installed;	/* where the car looks for the artifact */
+};
+
+/* Where ROOT is a car's: first puts back what an earlier run could not, then
+ * makes it choose the model of J, at ARTIFACT. A status, said in E; switch_back
+ * follows whatever it is. */
+int	switch_to(struct switched *s, const char *root, const char *artifact,
+	    const struct job *j, struct mr_err *e);
+int	switch_back(struct switched *s, struct mr_err *e);
+
+/* ---- validate.c ---- */
+
+/* Runs FILE, an artifact of J's model, as a car would; writes
+ * ID_validation.json. MR_NO if it failed. */
+int	validate(const struct job *j, const char *file, const char *argv0);
 
 #endif

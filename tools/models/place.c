@@ -212,8 +212,11 @@ place_find(struct place *p, const char *argv0, struct mr_err *e)
 		p->starpilot = exists(script);
 		free(script);
 	}
-	p->scripts = p->starpilot ? mr_fmt("%s/selfdrive/modeld", p->root) :
-	    mr_home_device(p->bin);
+	p->drivers = mr_home_device(p->bin);
+	if (p->starpilot)
+		p->scripts = mr_fmt("%s/selfdrive/modeld", p->root);
+	else if (p->drivers != NULL)
+		p->scripts = mr_strdup(p->drivers);
 	if (p->scripts == NULL)
 		return mr_fail(e, "compile_modeld.py: neither a device root "
 		    "nor %s/device has it", MR_LIBEXEC);
@@ -226,6 +229,7 @@ place_free(struct place *p)
 	free(p->bin);
 	free(p->root);
 	free(p->scripts);
+	free(p->drivers);
 	free(p->python);
 	free(p->tinygrad);
 	free(p->version);
