@@ -1,9 +1,5 @@
 # compiled/ID.pkl: one tinygrad pickle, by the compiler of the device.
-SSH = -a '$(ALLOWED_DEVICES)' -d '$(DENY_DEVICES)' -p '$(DEVICE_ROOT)' \
-	-c '$(SSH_CONFIG)' -R $(RETRIES) -P $(RETRY_SECONDS) \
-	-w $(WAIT_SECONDS) -l $(COMPILE_SECONDS) -t $(SILENT_SECONDS) \
-	$(KEEP_DEVICE_FILES:%=-k)
-DEVICE = $(if $(filter-out local,$(DEVICES)),$(SSH)) -D '$(DEVICES)'
+include $(MK)/device.mk
 $(filter $c,$(FETCH:%=compiled/%.pkl)): compiled/%.pkl: | onnx/%
 $c: compiled/%.pkl:
 	@$(STEP) $* compile -- remote-compile $(DEVICE) -r results $(compile.$*)

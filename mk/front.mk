@@ -6,7 +6,7 @@ ROOT := $(CURDIR)
 export WORKSPACE ROOT
 
 PIPE := $(filter init all extract force status plan verify device-status \
-	manifest release \
+	manifest release validate validate/% \
 	onnx/% compiled/% ready/% force/% why/% pin/% cancel/%,$(MAKECMDGOALS))
 ifneq ($(PIPE),)
 export GOALS := $(PIPE)

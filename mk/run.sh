@@ -42,6 +42,14 @@ identity() {
 	    "going by the compiler that was last read" >&2
 }
 
+# ends a run, whose summary is written, with status $1
+finish() {
+	cat .state/summary
+	[ -z "$NOTIFY" ] || sh -c "$NOTIFY" <.state/summary ||
+	    echo "model-rebuild: NOTIFY failed: $NOTIFY" >&2
+	exit "$1"
+}
+
 # takes the workspace's lock for the rest of this shell's life
 locked() {
 	[ "$again" = no ] || return 0
@@ -61,6 +69,7 @@ for goal in $GOALS; do
 	init|status|plan|verify) kind=$goal ;;
 	device-status) kind=$goal ;;
 	manifest|release) kind=$goal ;;
+	validate|validate/*) kind=validate ;;
 	why/*|pin/*|cancel/*) kind=${goal%%/*} ;;
 	*) kind=run ;;
 	esac
@@ -71,7 +80,7 @@ for goal in $GOALS; do
 	alone=$kind
 done
 case $DRY$alone in
-ninit|npin|ncancel|nmanifest|nrelease)
+ninit|npin|ncancel|nmanifest|nrelease|nvalidate)
 	echo "model-rebuild: a dry run does nothing for: $GOALS"
 	exit ;;
 esac
@@ -141,6 +150,7 @@ rm -rf .state/jobs .state/fetch .state/run
 # what the compiles of one run tell each other
 mkdir .state/run
 export MR_RUN=.state/run
+: >.state/done
 [ "$GOALS" != release ] || {
 	# a release is of all that can be built
 	release=yes GOALS=all
@@ -152,12 +162,19 @@ export MR_RUN=.state/run
 case " $GOALS" in
 *" all"*|*" compiled/"*|*" ready/"*|*" force"*) identity ;;
 esac
+[ "$alone" != validate ] || {
+	# shellcheck source=mk/validate.sh
+	. "$MK/validate.sh"
+	identity
+	rc=0
+	validate || rc=$?
+	finish "$rc"
+}
 GRAPH=.state/graph.mk
 export GRAPH
 # shellcheck disable=SC2086
 graph "$@" $GOALS >.state/graph.tmp
 mv .state/graph.tmp $GRAPH
-: >.state/done
 total=$(sed -n 's/^TOTAL := //p' $GRAPH)
 current=$(sed -n 's/^CURRENT := //p' $GRAPH)
 rc=0
@@ -177,7 +194,4 @@ if [ -n "$release" ]; then
 		[ "$rc" -ne 0 ] || rc=$made
 	}
 fi
-cat .state/summary
-[ -z "$NOTIFY" ] || sh -c "$NOTIFY" <.state/summary ||
-    echo "model-rebuild: NOTIFY failed: $NOTIFY" >&2
-exit "$rc"
+finish "$rc"

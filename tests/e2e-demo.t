@@ -19,6 +19,14 @@ for id in demo-split demo-multi demo-combo; do
 	exits 0 "$id: loads in a fresh process, runs, agrees with its ONNX"
 done
 
+run env MR_PYTHON="$py" make -C "$ws" -j2 validate
+exits 0 'all three drive on synthetic frames'
+prints '^3 done$' '... and pass'
+prove_of() { python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))
+print(r["status"], r["sha256"], r["device"].split("-")[0], *r["cameras"])' "$ws/results/$1_validation.json"; }
+is "$(prove_of demo-multi)" "passed $(sum "$ws/compiled/demo-multi.pkl") local 1928x1208 1344x760" '... which is on record'
+
 first=$(sum "$ws/compiled/demo-split.pkl")
 run env MR_PYTHON="$py" PYTHONHASHSEED=7 make -C "$ws" force/demo-split
 exits 0 'the same model once more'
@@ -35,6 +43,15 @@ run make -C "$ws" force/demo-split DEVICES="127.0.0.1:$port" \
     ALLOWED_DEVICES=127.0.0.1 DEVICE_ROOT="$D" SSH_CONFIG="$S/config"
 exits 0 'the same model over SSH'
 is "$(sum "$ws/compiled/demo-split.pkl")" "$first" 'gives the same bytes'
+# and a car: what it has chosen is as it was
+mkdir -p "$D/selfdrive" "$T/dev/data/params/d" "$T/dev/data/models"
+printf other >"$T/dev/data/params/d/Model"
+run make -C "$ws" validate/demo-split validate/demo-combo DEVICES="127.0.0.1:$port" \
+    ALLOWED_DEVICES=127.0.0.1 DEVICE_ROOT="$D" SSH_CONFIG="$S/config"
+exits 0 'validated over SSH'
+prints '^2 done$' '... both pass'
+is "$(cd "$T/dev/data" && find params models compiled -type f 2>/dev/null) $(cat "$T/dev/data/params/d/Model")" \
+    'params/d/Model other' '... in a car that is as before'
 
 run env MR_PYTHON="$py" make -C "$ws" -j2 all
 exits 0 'all again'

@@ -88,15 +88,28 @@ device_make() {
 	cat >"$D/models" <<-'EOF'
 	#!/bin/sh
 	set -eu
-	id= in= out= words="$*"
+	id= in= out= words="$*" artifact=
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--model) id=$2 ;;
 		--input-dir) in=$2 ;;
 		--output-dir) out=$2 ;;
+		--validate) artifact=$2 ;;
 		esac
 		shift
 	done
+	[ -z "$artifact" ] || {
+		echo "validate $id $$ $words" >>calls
+		echo "driving $id"
+		sleep "$(cat pause 2>/dev/null || echo 0)"
+		printf '{\n"id": "%s", "status": "%s", "sha256": "%s", "error": "%s"\n}\n' \
+		    "$id" "$([ -e unsound ] && echo failed || echo passed)" \
+		    "$(sha256sum <"$artifact" | cut -c1-64)" \
+		    "$(cat unsound 2>/dev/null)" >"$out/${id}_validation.json"
+		[ ! -e after-compile ] || . ./after-compile
+		[ ! -e unsound ]
+		exit
+	}
 	mkdir running 2>/dev/null || echo "twice $id" >>calls
 	echo "start $id $$" >>calls
 	echo "compiling $id"
@@ -131,7 +144,7 @@ ws_make() {
 begin() {
 	name=${1:-ws}
 	rm -rf "${T:?}/$name" "$D/compiledmodels" "$D"/on-compile \
-	    "$D"/after-compile "$D/pause" "$D/running"
+	    "$D"/after-compile "$D/pause" "$D/running" "$D/unsound"
 	cp -a "$T/base" "$T/$name" && cd "$T/$name" || exit 2
 	: >"$D/calls"
 }

@@ -160,7 +160,8 @@ offroad() {
 	[ ! -e "$road" ] || read -r parked <"$road" || :
 	[ "$parked" = 1 ]
 }
-# fit NEED GPU: bytes wanted below the root, 1 if the external GPU is
+# fit NEED GPU VALIDATE: bytes wanted below the root, 1 if the external GPU
+# is, 1 if ./models is to know --validate
 fit() {
 	for f in flock setsid sha256sum; do
 		command -v $f >/dev/null || {
@@ -181,6 +182,11 @@ fit() {
 	[ "$free" -ge "$1" ] || {
 		# a smaller model may have room
 		say "pair 2 $jobs: $free bytes are free, wanted $1"
+		return 1
+	}
+	[ "$3" = 0 ] || grep -qae --validate "$root/models" || {
+		say "pair 2 $root/models cannot validate: put the one of" \
+		    "model-rebuild there"
 		return 1
 	}
 	[ "$2" = 0 ] || gpu_fit
@@ -425,7 +431,7 @@ forget() {
 cancel() {
 	for d in "$jobs"/*/; do
 		d=${d%/}
-		mine "$d" "$1" || continue
+		mine "$d" "$1" || mine "$d" "$1@validate" || continue
 		state "$d"
 		case $state in
 		running)
@@ -549,10 +555,17 @@ compile() {
 	done
 	[ "$(identity)" = "$want" ] || result changed
 	phase compiling
-	set -- --model "$id" --input-dir "$dir/in" --output-dir "$dir/out" \
-	    --input-format "$format" --no-split
+	set -- --model "${id%@validate}" --output-dir "$dir/out"
+	case $id in
+	*@validate)
+		set -- "$@" --validate \
+		    "$dir/in/${id%@validate}_driving_tinygrad.pkl" ;;
+	*)
+		set -- "$@" --input-dir "$dir/in" --input-format "$format" \
+		    --no-split
+		[ "$gpu" = 0 ] || set -- "$@" --external-gpu ;;
+	esac
 	[ "$version" = - ] || set -- "$@" --version "$version"
-	[ "$gpu" = 0 ] || set -- "$@" --external-gpu
 	rc=0
 	clean ./models "$@" || rc=$?
 	[ "$(identity)" = "$want" ] || result changed

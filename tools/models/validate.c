@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models.h"
 
@@ -68,6 +69,25 @@ switched(const struct job *j, const struct place *p, const char *artifact,
 	return status;
 }
 
+/* the same, with a RESULT that is this run's */
+static int
+fresh(const char *result, const struct job *j, const struct place *p,
+    const char *artifact)
+{
+	int status;
+
+	if (unlink(result) == -1 && errno != ENOENT) {
+		warn("%s", result);
+		return MR_UNFIT;
+	}
+	status = switched(j, p, artifact, result);
+	if (status <= MR_NO && access(result, F_OK) == -1) {
+		warn("%s", result);
+		return MR_UNFIT;
+	}
+	return status;
+}
+
 int
 validate(const struct job *j, const char *file, const char *argv0)
 {
@@ -89,7 +109,7 @@ validate(const struct job *j, const char *file, const char *argv0)
 	} else {
 		result = mr_fmt("%s/%s_validation.json", out, j->id);
 		printf("Validating %s from %s\n", j->id, artifact);
-		status = switched(j, &p, artifact, result);
+		status = fresh(result, j, &p, artifact);
 		if (status == MR_OK)
 			printf("  passed: %s\n", result);
 		free(result);

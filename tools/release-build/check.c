@@ -80,7 +80,9 @@ check_validation(const struct release *r, const struct model *m)
 	rc = load(r, m->id, "validation", &j);
 	if (rc != 1)
 		return rc == 0 ? MR_OK : MR_NO;
-	if (strcmp(mr_json_str(j, "status", ""), "failed") == 0)
+	if (strcmp(mr_json_str(j, "sha256", m->sha256), m->sha256) != 0)
+		why = NULL;	/* it is of an older artifact */
+	else if (strcmp(mr_json_str(j, "status", ""), "failed") == 0)
 		why = "status is failed";
 	else if (mr_json_len(mr_json_get(j, "missing")) > 0)
 		why = "outputs are missing";

@@ -126,6 +126,37 @@ agrees(const struct file *f, const char *hex)
 	give_up(MODEL, MR_NO, "%s: %s", f->name, e.text);
 }
 
+/* the text of a result */
+struct text {
+	char	*s;
+	size_t	 n;
+};
+
+static void
+take_text(void *arg, const char *bytes, size_t n)
+{
+	struct text *t = arg;
+
+	if (n > RESULT_MAX - t->n)
+		n = RESULT_MAX - t->n;
+	memcpy(t->s + t->n, bytes, n);
+	t->n += n;
+}
+
+char *
+collect_text(const struct file *f)
+{
+	struct text t = { NULL, 0 };
+
+	t.s = mr_malloc(RESULT_MAX + 1);
+	if (!get(f, take_text, &t)) {
+		free(t.s);
+		return NULL;
+	}
+	t.s[t.n] = '\0';
+	return t.s;
+}
+
 /* room for SIZE bytes here? */
 static void
 check_room(uint64_t size)

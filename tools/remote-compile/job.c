@@ -67,7 +67,7 @@ end_job(const char *how)
 		link_say("%s", how);
 		link_expect("cleaned");
 	}
-	path = mr_fmt(".state/remote/%s", o.id);
+	path = mr_fmt(".state/remote/%s", o.job);
 	unlink(path);
 	free(path);
 	sh->started = 0;
@@ -175,7 +175,56 @@ ask_identity(struct device *d, struct work *w)
 		    "is");
 }
 
-/* sends the sources and starts the compile */
+/* sends the artifact that is to be tried */
+static void
+upload_artifact(const struct work *w)
+{
+	char *name, hex[MR_HEX];
+
+	phase("upload", o.silence);
+	name = trial_artifact();
+	if (!upload_file(name, w->product,
+	    (uint64_t)mr_json_int(w->source, "size", 0),
+	    mr_json_str(w->source, "sha256", ""), hex)) {
+		trial_spoiled(w, hex);
+		give_up(MODEL, MR_NO, "%s: not what its record says",
+		    w->product);
+	}
+	free(name);
+}
+
+/* Takes the result of a validation home, whatever it says; 0 if there is
+ * none, or it is not whole. */
+static int
+collect_result(const struct work *w, const struct result *r)
+{
+	struct mr_err e;
+	char *name, *text;
+	size_t i;
+	int status;
+
+	name = trial_result();
+	for (i = 0; i < r->n && strcmp(r->file[i].name, name) != 0; i++)
+		;
+	free(name);
+	if (i == r->n || r->file[i].size > RESULT_MAX) {
+		job_failed();
+		give_up(MODEL, MR_UNFIT, "the validation ended with status "
+		    "%d, yet left no result of at most %d bytes", r->status,
+		    RESULT_MAX);
+	}
+	text = collect_text(&r->file[i]);
+	if (text == NULL)
+		return 0;
+	status = trial_land(w, text, &e);
+	free(text);
+	if (status == MR_OK)
+		return 1;
+	job_failed();
+	give_up(MODEL, status, "%s", e.text);
+}
+
+/* sends what it needs and starts the job */
 static void
 start(struct device *d, const struct work *w)
 {
@@ -183,9 +232,12 @@ start(struct device *d, const struct work *w)
 	struct mr_out out;
 	char *path;
 
-	upload(w);
+	if (o.validate)
+		upload_artifact(w);
+	else
+		upload(w);
 	/* so that the next run asks this device first */
-	path = mr_fmt(".state/remote/%s", o.id);
+	path = mr_fmt(".state/remote/%s", o.job);
 	if (mr_mkdirs(".state/remote", &e) == -1 ||
 	    mr_out_open(&out, path, &e) == -1)
 		give_up(MODEL, MR_UNFIT, "%s", e.text);
@@ -196,7 +248,8 @@ start(struct device *d, const struct work *w)
 	phase("start of the compile", o.silence);
 	sh->started = 1;
 	sh->seen = 0;
-	link_say("start %u %s %s %s %d", o.wait, o.id, o.format,
+	link_say("start %u %s %s %s %d", o.wait, o.job, o.format[0] == '\0' ?
+	    "-" : o.format,
 	    o.version[0] == '\0' ? "-" : o.version, o.gpu);
 	link_line();	/* started, or running or done by another hand */
 }
@@ -227,7 +280,7 @@ finish(struct device *d, const struct work *w)
 	int counted = 0;
 
 	for (;;) {
-		link_say("job %s %s", w->key, o.id);
+		link_say("job %s %s", w->key, o.job);
 		line = link_expect("state");
 		tab = strchr(line, '\t');
 		if (tab != NULL)
@@ -256,6 +309,8 @@ finish(struct device *d, const struct work *w)
 			counted = 1;
 			continue;
 		}
+		if (o.validate && r.status <= MR_NO && collect_result(w, &r))
+			break;
 		if (r.status != 0) {
 			job_failed();
 			give_up(MODEL, r.status == MR_NO || r.status ==
@@ -264,7 +319,7 @@ finish(struct device *d, const struct work *w)
 			    "memory?)" : "the compiler ended with status %d",
 			    r.status);
 		}
-		if (collect(w, &r))
+		if (!o.validate && collect(w, &r))
 			break;
 		fprintf(stderr, "%s: the result on %s is not what was written: "
 		    "lost in a power cut? compiled again\n", o.id, d->name);
@@ -285,12 +340,18 @@ job_compile(struct device *d)
 	phase("preflight", o.silence);
 	/* the sources, an artifact of about their size, and its parts */
 	need = source_bytes(&w) * 4 + MARGIN;
-	link_say("fit %llu %d", (unsigned long long)need, o.gpu);
+	if (o.validate)
+		need = (uint64_t)mr_json_int(w.source, "size", 0) + MARGIN;
+	link_say("fit %llu %d %d", (unsigned long long)need, o.gpu,
+	    o.validate);
 	link_expect("fit");
 	ask_identity(d, &w);
 	check_run(&w);
-	work_key(&w);
-	if (work_current(&w))
+	if (o.validate)
+		trial_key(&w);
+	else
+		work_key(&w);
+	if (o.validate ? trial_current(&w) : work_current(&w))
 		puts("current");
 	else
 		finish(d, &w);

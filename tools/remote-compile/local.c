@@ -200,6 +200,78 @@ local_compile(void)
 	return status;
 }
 
+/* tries the artifact of W in the folder of its key */
+static int
+try(const struct work *w)
+{
+	const char *argv[] = { "models", "--validate", w->product, "--model",
+	    o.id, "--output-dir", NULL, NULL, NULL, NULL };
+	struct mr_err e;
+	char *dir, *name, *path, *text, *what;
+	size_t n;
+	int status;
+
+	dir = mr_fmt(".state/jobs/%s", w->key);
+	if (mr_mkdirs(dir, &e) == -1)
+		errx(MR_UNFIT, "%s", e.text);
+	clear_folder(dir);
+	argv[6] = dir;
+	argv[7] = o.version[0] != '\0' ? "--version" : NULL;
+	argv[8] = o.version;
+	name = trial_result();
+	path = mr_fmt("%s/%s", dir, name);
+	what = mr_fmt("%s: models", o.id);
+	status = status_of(mr_run(argv, -2, STDERR_FILENO, -1, 0), what);
+	text = mr_slurp(path, RESULT_MAX, &n, &e);
+	if (status <= MR_NO && text != NULL)
+		status = trial_land(w, text, &e);
+	else if (status == MR_OK)
+		status = MR_UNFIT;
+	if (status <= MR_UNFIT && status != MR_OK)
+		warnx("%s: %s", o.id, e.text);
+	free(text);
+	clear_folder(dir);
+	rmdir(dir);
+	free(what);
+	free(path);
+	free(name);
+	free(dir);
+	return status;
+}
+
+int
+local_validate(void)
+{
+	struct work w;
+	struct mr_err e;
+	char hex[MR_HEX];
+	uint64_t size;
+	int status;
+
+	status = trial_load(&w.source);
+	if (status != MR_OK)
+		return status;
+	status = ask(&w);
+	if (status == MR_OK) {
+		trial_key(&w);
+		if (trial_current(&w))
+			puts("current");
+		else if (mr_sha256_file(w.product, hex, &size, &e) == -1)
+			errx(MR_UNFIT, "%s", e.text);
+		else if (strcmp(hex, mr_json_str(w.source, "sha256", "")) != 0)
+			status = trial_spoiled(&w, hex);
+		else
+			status = try(&w);
+		free(w.product);
+		free(w.record);
+		mr_key_free(&w.k);
+		mr_key_free(&w.device);
+		mr_json_free(w.identity);
+	}
+	mr_json_free(w.source);
+	return status;
+}
+
 int
 local_identity(void)
 {

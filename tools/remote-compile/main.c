@@ -18,6 +18,8 @@ usage(FILE *f)
 	fputs("usage: remote-compile [-FgkN] [device options] -D DEVICES "
 	    "-f FORMAT [-v VERSION]\n"
 	    "                      -r RESULTS ID\n"
+	    "       remote-compile -T [-Fk] [device options] -D DEVICES "
+	    "-r RESULTS ID\n"
 	    "       remote-compile -I | -S [device options] -D DEVICES\n"
 	    "       remote-compile -C [device options] -D DEVICES ID\n"
 	    "device options: [-a ALLOWED] [-d DENIED] [-c SSH_CONFIG] "
@@ -112,12 +114,13 @@ main(int argc, char *argv[])
 {
 	int c, local, what = 0;
 
-	while ((c = getopt(argc, argv, "CD:FINP:R:SVa:c:d:f:ghkl:p:r:t:v:w:"))
+	while ((c = getopt(argc, argv, "CD:FINP:R:STVa:c:d:f:ghkl:p:r:t:v:w:"))
 	    != -1)
 		switch (c) {
 		case 'C':
 		case 'I':
 		case 'S':
+		case 'T':
 			if (what != 0 && what != c)
 				return usage(stderr);
 			what = c;
@@ -151,8 +154,10 @@ main(int argc, char *argv[])
 			if (!device_option(c, optarg))
 				return usage(stderr);
 		}
-	if (o.devices == NULL || argc - optind != (what == 0 || what == 'C') ||
-	    (what == 0 && (o.format == NULL || o.results == NULL)))
+	o.validate = what == 'T';
+	if (o.devices == NULL || argc - optind != (what != 'I' && what !=
+	    'S') || (what == 0 && o.format == NULL) ||
+	    ((what == 0 || what == 'T') && o.results == NULL))
 		return usage(stderr);
 	if (o.root[0] != '/' || o.silence == 0)
 		errx(MR_UNFIT, o.silence == 0 ? "-t 0: wanted 1 second or more"
@@ -164,6 +169,9 @@ main(int argc, char *argv[])
 		check_words();
 	else if (!mr_id_ok(o.id))
 		errx(MR_UNFIT, "\"%.80s\": not a model id", o.id);
-	return mr_finish(what != 0 ? ask(what, local) : local ?
-	    local_compile() : pool_compile());
+	o.job = o.validate ? mr_fmt("%s@validate", o.id) : o.id;
+	if (what == 0 || what == 'T')
+		return mr_finish(!local ? pool_compile() : what == 0 ?
+		    local_compile() : local_validate());
+	return mr_finish(ask(what, local));
 }

@@ -149,7 +149,7 @@ earlier(void)
 	char *path, *name;
 	size_t i, n;
 
-	path = mr_fmt(".state/remote/%s", o.id);
+	path = mr_fmt(".state/remote/%s", o.job);
 	name = mr_slurp(path, 1024, &n, &e);
 	free(path);
 	for (i = 0; name != NULL && i < npool; i++)
@@ -225,9 +225,11 @@ static void
 end_stopped(const struct device *d)
 {
 	if (d != NULL && d->sh != NULL && d->sh->started)
-		warnx("%s: the compile goes on at %s: make compiled/%s.pkl "
-		    "takes its result, make cancel/%s stops it", o.id, d->name,
-		    o.id, o.id);
+		warnx("%s: the %s goes on at %s: make %s/%s%s takes its "
+		    "result, make cancel/%s stops it", o.id, o.validate ?
+		    "validation" : "compile", d->name, o.validate ?
+		    "validate" : "compiled", o.id, o.validate ? "" : ".pkl",
+		    o.id);
 	signal(stopped, SIG_DFL);
 	raise(stopped);
 }
@@ -332,7 +334,7 @@ pool_compile(void)
 	status = pool_load();
 	if (status != MR_OK)
 		return status;
-	status = load_source(&sources);
+	status = o.validate ? trial_load(&sources) : load_source(&sources);
 	if (status != MR_OK)
 		return status;
 	catch_ends();

@@ -9,12 +9,13 @@
 /* what the command line says */
 struct opts {
 	const char	*devices, *results, *format, *id;
+	const char	*job;		/* on a device: ID or ID@validate */
 	const char	*version;	/* "": the model has an empty one */
 	const char	*allowed;	/* addresses that may be connected to */
 	const char	*denied;	/* addresses, fingerprints: never */
 	const char	*config;	/* ssh_config; NULL: the user's */
 	const char	*root;		/* the device root */
-	int		 gpu, force, noversion, keep;
+	int		 gpu, force, noversion, keep, validate;
 	/* bounds and pauses, in seconds; retries after a transport fault */
 	unsigned	 retries, pause, wait, limit, silence;
 };
@@ -57,6 +58,7 @@ int	land_end(const struct work *w, const char *hex, uint64_t size);
 
 int	local_identity(void);
 int	local_compile(void);
+int	local_validate(void);
 
 struct ssh_session_struct;	/* libssh */
 
@@ -151,8 +153,34 @@ struct result {			/* of a compile, as the device tells it */
 
 uint64_t	source_bytes(const struct work *w);
 void	upload(const struct work *w);
+/* Sends PATH unless NAME is there; 0 if its bytes are not WANT, but HEX. */
+int	upload_file(const char *name, const char *path, uint64_t size,
+	    const char *want, char hex[MR_HEX]);
+/* Reads a small result, NUL added; NULL if it is not what the device hashed.
+ * The caller frees. */
+char	*collect_text(const struct file *f);
 /* Lands the product; 0 if the device's copy is not what it hashed. */
 int	collect(const struct work *w, const struct result *r);
+
+/* ---- validate.c: an artifact that is tried on a device ---- */
+
+enum { RESULT_MAX = 1 << 20 };	/* bytes of the result of a validation */
+
+/* Loads the record of the artifact as SOURCE, and with it the version; the
+ * caller frees if the status is 0. The bytes are hashed when they are used. */
+int	trial_load(struct mr_json *source);
+/* The key and the paths of W, once source and identity are there. */
+void	trial_key(struct work *w);
+/* Has this artifact passed with this compiler? */
+int	trial_current(const struct work *w);
+/* The name of the artifact, of the result: to be freed. */
+char	*trial_artifact(void);
+char	*trial_result(void);
+/* Says that the artifact is not what its record says, but HEX; MR_NO. */
+int	trial_spoiled(const struct work *w, const char *hex);
+/* Writes the record made of the result TEXT; MR_NO if the model failed. What
+ * is wrong is in E, unless the status is 0. */
+int	trial_land(const struct work *w, const char *text, struct mr_err *e);
 
 /* ---- job.c: one model on one device ---- */
 
@@ -161,7 +189,8 @@ void	job_failed(void);
 
 extern struct mr_json sources;	/* their record, checked */
 
-/* Compiles the model on D and lands its product. These run in a child. */
+/* Compiles or validates the model on D and lands what comes of it. These run
+ * in a child. */
 void	job_compile(struct device *d);
 /* Prints the identity; the device's state; stops the model's jobs. */
 void	job_identity(struct device *d);

@@ -24,19 +24,18 @@ source_bytes(const struct work *w)
 	return sum;
 }
 
-/* Sends the bytes of F from SKIP on, and hashes all of them on the way. */
+/* Sends the bytes of PATH from SKIP on, and hashes all of them on the way. */
 static void
-send_bytes(struct mr_json f, uint64_t skip, uint64_t size)
+send_bytes(const char *path, uint64_t skip, uint64_t size, char hex[MR_HEX])
 {
 	static char buf[MR_BUF];
 	struct mr_progress *p;
 	struct mr_sha256 *h;
 	uint64_t at = 0, most;
-	char hex[MR_HEX], *path, *what;
+	char *what;
 	ssize_t n;
 	int fd;
 
-	path = source_path(f);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd == -1)
 		give_up(MODEL, MR_UNFIT, "%s: %s", path, strerror(errno));
@@ -59,38 +58,49 @@ send_bytes(struct mr_json f, uint64_t skip, uint64_t size)
 	}
 	mr_sha256_end(h, hex);
 	mr_progress_end(p);
-	if (!source_holds(f, hex))
-		give_up(MODEL, MR_NO, "%s: not what was fetched", path);
 	free(what);
-	free(path);
 	close(fd);
+}
+
+int
+upload_file(const char *name, const char *path, uint64_t size,
+    const char *want, char hex[MR_HEX])
+{
+	char *line;
+	uint64_t skip;
+	int tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		link_say("put %s %llu %s", name, (unsigned long long)size,
+		    want);
+		line = link_line();
+		if (strcmp(line, "have") == 0)
+			return 1;
+		if (strncmp(line, "from ", 5) != 0 ||
+		    mr_number(line + 5, size, &skip) == -1)
+			give_up(DEVICE, MR_UNFIT, "it answered \"%.60s\" to an "
+			    "upload", line);
+		send_bytes(path, skip, size, hex);
+		if (strcmp(hex, want) != 0)
+			return 0;
+		if (strcmp(link_line(), "ok") == 0)
+			return 1;
+	}
+	give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", name);
 }
 
 static void
 put(struct mr_json f)
 {
-	const char *component;
-	char *line;
-	uint64_t size, skip;
-	int tries;
+	char *name, *path, hex[MR_HEX];
 
-	component = mr_json_str(f, "component", "");
-	size = (uint64_t)mr_json_int(f, "size", 0);
-	for (tries = 0; tries < 2; tries++) {
-		link_say("put %s_%s.onnx %llu %s", o.id, component,
-		    (unsigned long long)size, mr_json_str(f, "sha256", ""));
-		line = link_line();
-		if (strcmp(line, "have") == 0)
-			return;
-		if (strncmp(line, "from ", 5) != 0 ||
-		    mr_number(line + 5, size, &skip) == -1)
-			give_up(DEVICE, MR_UNFIT, "it answered \"%.60s\" to an "
-			    "upload", line);
-		send_bytes(f, skip, size);
-		if (strcmp(link_line(), "ok") == 0)
-			return;
-	}
-	give_up(LINK, MR_AGAIN, "%s: arrived spoiled twice", component);
+	name = mr_fmt("%s_%s.onnx", o.id, mr_json_str(f, "component", ""));
+	path = source_path(f);
+	if (!upload_file(name, path, (uint64_t)mr_json_int(f, "size", 0),
+	    mr_json_str(f, "sha256", ""), hex) && !source_holds(f, hex))
+		give_up(MODEL, MR_NO, "%s: not what was fetched", path);
+	free(name);
+	free(path);
 }
 
 void
